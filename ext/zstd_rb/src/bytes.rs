@@ -1,0 +1,163 @@
+//! Strings as bytes: the only place with raw pointers to Ruby's memory.
+//!
+//! An input is a frozen snapshot, an output a String that nobody else can see
+//! yet. Both stay on this thread's machine stack while the GVL is away, which
+//! keeps the collector from freeing and from moving them.
+
+use std::ffi::c_long;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::{Error, RString, Ruby, TryConvert, Value};
+use rb_sys::VALUE;
+
+/// The bytes of a String as they were when it was pinned.
+pub struct PinnedInput {
+    snapshot: VALUE,
+    ptr: *const u8,
+    len: usize,
+}
+
+impl PinnedInput {
+    /// Pins `value`, or what its `to_str` returns. Costs nothing for a frozen
+    /// String; another shares its bytes with the snapshot until someone
+    /// changes it, and then gets new ones.
+    pub fn new(value: Value) -> Result<Self, Error> {
+        let string = RString::try_convert(value)?;
+        // SAFETY: `string` is a String; what may raise runs under protect.
+        let snapshot = protect(|| unsafe { rb_sys::rb_str_new_frozen(string.as_raw()) })?;
+        // SAFETY: the snapshot is a frozen String, so its bytes stay where
+        // they are as long as it lives, which `drop` sees to.
+        let (ptr, len) = unsafe {
+            (
+                rb_sys::RSTRING_PTR(snapshot).cast::<u8>(),
+                rb_sys::RSTRING_LEN(snapshot),
+            )
+        };
+        Ok(Self {
+            snapshot,
+            ptr,
+            len: usize::try_from(len).unwrap_or(0),
+        })
+    }
+
+    /// The bytes. They never change.
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: pointer and length of a frozen String that lives at least as
+        // long as `self`. The slice cannot outlive `self`.
+        unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
+    }
+}
+
+impl Drop for PinnedInput {
+    fn drop(&mut self) {
+        // The last use: until here the collector finds the snapshot on the
+        // stack, where `self` is.
+        rb_sys::rb_gc_guard!(self.snapshot);
+    }
+}
+
+/// A String that is being written, hidden from Ruby until it is finished.
+pub struct OutputString {
+    string: VALUE,
+    capacity: usize,
+}
+
+impl OutputString {
+    /// An output of exactly `len` bytes.
+    pub fn with_len(ruby: &Ruby, len: usize) -> Result<Self, Error> {
+        let size = c_len(ruby, len)?;
+        // SAFETY: a null pointer makes a String of that length whose bytes are
+        // not set; what may raise runs under protect.
+        Self::hide(len, || unsafe { rb_sys::rb_str_new(ptr::null(), size) })
+    }
+
+    /// An output of at most `capacity` bytes, until it grows.
+    pub fn with_capacity(ruby: &Ruby, capacity: usize) -> Result<Self, Error> {
+        let size = c_len(ruby, capacity)?;
+        // SAFETY: as above; the length is 0 until it is set.
+        Self::hide(capacity, || unsafe { rb_sys::rb_str_buf_new(size) })
+    }
+
+    fn hide(capacity: usize, allocate: impl FnOnce() -> VALUE) -> Result<Self, Error> {
+        // SAFETY: hides an object that was just made and that nobody has seen.
+        let string = protect(|| unsafe { rb_sys::rb_obj_hide(allocate()) })?;
+        Ok(Self { string, capacity })
+    }
+
+    /// How many bytes fit.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The memory to write to: the same at each call, until the output grows.
+    pub fn room(&mut self) -> &mut [MaybeUninit<u8>] {
+        // SAFETY: the String is not shared, has this capacity, and cannot be
+        // reached from Ruby; `&mut self` makes this its only view.
+        unsafe {
+            let start = rb_sys::RSTRING_PTR(self.string).cast_mut();
+            std::slice::from_raw_parts_mut(start.cast::<MaybeUninit<u8>>(), self.capacity)
+        }
+    }
+
+    /// Makes room for `capacity` bytes and keeps the first `written`.
+    pub fn grow(&mut self, ruby: &Ruby, written: usize, capacity: usize) -> Result<(), Error> {
+        let written = c_len(ruby, written)?;
+        let more = c_len(ruby, capacity)? - written;
+        let string = self.string;
+        protect(|| {
+            // SAFETY: the first `written` bytes are set; what may raise runs
+            // under protect.
+            unsafe {
+                rb_sys::rb_str_set_len(string, written);
+                rb_sys::rb_str_modify_expand(string, more);
+            }
+            string
+        })?;
+        self.capacity = capacity;
+        Ok(())
+    }
+
+    /// The finished String: its first `written` bytes, and no spare room.
+    pub fn finish(self, ruby: &Ruby, written: usize) -> Result<RString, Error> {
+        let len = c_len(ruby, written)?;
+        let Self { string, capacity } = self;
+        protect(|| {
+            // SAFETY: the first `written` bytes are set. The class is given
+            // back last, when nothing can raise any more.
+            unsafe {
+                rb_sys::rb_str_set_len(string, len);
+                if written < capacity {
+                    rb_sys::rb_str_resize(string, len);
+                }
+                rb_sys::rb_obj_reveal(string, rb_sys::rb_cString)
+            }
+        })
+        .map(string_of)
+    }
+}
+
+/// A new binary String with these bytes.
+pub fn string_from(ruby: &Ruby, bytes: &[u8]) -> Result<RString, Error> {
+    let len = c_len(ruby, bytes.len())?;
+    // SAFETY: pointer and length of a live slice that is not Ruby's; what may
+    // raise runs under protect.
+    protect(|| unsafe { rb_sys::rb_str_new(bytes.as_ptr().cast(), len) }).map(string_of)
+}
+
+fn string_of(value: VALUE) -> RString {
+    // SAFETY: a live String from one of the functions above.
+    let value = unsafe { Value::from_raw(value) };
+    RString::from_value(value).unwrap_or_else(|| unreachable!("a String was made"))
+}
+
+/// A length as C has it. Longer than that no String can be.
+fn c_len(ruby: &Ruby, len: usize) -> Result<c_long, Error> {
+    c_long::try_from(len).map_err(|_| {
+        Error::new(
+            ruby.exception_no_mem_error(),
+            format!("a String of {len} bytes cannot be"),
+        )
+    })
+}

@@ -1,0 +1,151 @@
+//! The only place that lets go of the GVL.
+//!
+//! Work leaves the lock once, walks its steps outside, and comes back. It must
+//! never touch Ruby: the closures are `Send`, which keeps `Value`s out.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
+use std::time::Instant;
+
+use magnus::{Error, Ruby};
+use zstd_engine::Interrupt;
+
+use crate::convoy::{self, Choice};
+use crate::stats;
+
+/// `RB_NOGVL_INTR_FAIL`: come back instead of raising through our frames.
+/// `RB_NOGVL_UBF_ASYNC_SAFE`: the unblock function only stores a flag; without
+/// this Ruby 3.x starts a helper thread per call.
+const FLAGS: i32 = (rb_sys::RB_NOGVL_INTR_FAIL | rb_sys::RB_NOGVL_UBF_ASYNC_SAFE) as i32;
+
+/// How often in a row Ruby may refuse to let go before the work is done with
+/// the lock held. It refuses for good while an exception is being raised.
+const REFUSALS_MAX: u32 = 64;
+
+/// Runs `work` without the GVL, or with it where the convoy guard says so.
+///
+/// `nanos` is about how long the work takes. The work looks at the interrupt
+/// it is given after each step and comes back when it is asked to; the caller
+/// then calls [`check_interrupts`], and calls again to go on.
+pub fn without<F, R>(ruby: &Ruby, nanos: u64, work: F) -> Result<R, Error>
+where
+    F: FnOnce(&Interrupt) -> R + Send,
+    R: Send,
+{
+    stats::count_call();
+    if convoy::choose(nanos) == Choice::Hold {
+        return Ok(hold(work));
+    }
+    let mut work = work;
+    for _ in 0..REFUSALS_MAX {
+        match release(nanos, work) {
+            Ok(result) => return Ok(result),
+            Err(refused) => work = refused,
+        }
+        check_interrupts(ruby)?;
+    }
+    Ok(hold(work))
+}
+
+/// Delivers what was asked of this thread: exceptions, its end, signals.
+pub fn check_interrupts(ruby: &Ruby) -> Result<(), Error> {
+    stats::count_interrupt();
+    ruby.thread_check_ints()
+}
+
+fn hold<F, R>(work: F) -> R
+where
+    F: FnOnce(&Interrupt) -> R,
+{
+    convoy::begin_hold();
+    work(&Interrupt::new())
+}
+
+/// What crosses into the released region and back.
+struct Region<F, R> {
+    work: Option<F>,
+    interrupt: Interrupt,
+    result: Option<Result<R, Box<dyn Any + Send>>>,
+    ended: Option<Instant>,
+}
+
+/// Lets go of the lock once. Gives the work back if Ruby refused because of an
+/// interrupt that was already there.
+fn release<F, R>(nanos: u64, work: F) -> Result<R, F>
+where
+    F: FnOnce(&Interrupt) -> R + Send,
+    R: Send,
+{
+    let mut region = Region {
+        work: Some(work),
+        interrupt: Interrupt::new(),
+        result: None,
+        ended: None,
+    };
+    let probe = convoy::begin_release();
+    let data: *mut Region<F, R> = &raw mut region;
+    // SAFETY: with these flags rb_nogvl neither raises nor runs Ruby code, and
+    // returns before `region` ends. `run` is called at most once with `data`;
+    // `unblock` gets a pointer to the interrupt alone, an atomic.
+    unsafe {
+        rb_sys::rb_nogvl(
+            Some(run::<F, R>),
+            data.cast::<c_void>(),
+            Some(unblock),
+            (&raw mut (*data).interrupt).cast::<c_void>(),
+            FLAGS,
+        );
+    }
+    match (region.result, region.work, region.ended) {
+        (Some(result), _, Some(ended)) => {
+            probe.end(nanos, ended.elapsed());
+            Ok(result.unwrap_or_else(|panic| resume_unwind(panic)))
+        }
+        (_, Some(work), _) => Err(work),
+        _ => unreachable!("the region either ran its work or still has it"),
+    }
+}
+
+/// Called by Ruby without the GVL.
+unsafe extern "C" fn run<F, R>(data: *mut c_void) -> *mut c_void
+where
+    F: FnOnce(&Interrupt) -> R + Send,
+    R: Send,
+{
+    let region = data.cast::<Region<F, R>>();
+    // SAFETY: `data` is the region of the `release` that waits for us. Other
+    // threads only ever see its interrupt, through `unblock`, so the parts are
+    // borrowed one by one and never the whole.
+    let (work, interrupt, result, ended) = unsafe {
+        (
+            &mut (*region).work,
+            &(*region).interrupt,
+            &mut (*region).result,
+            &mut (*region).ended,
+        )
+    };
+    if let Some(work) = work.take() {
+        // A panic must not unwind into Ruby's C frames. Nothing of the work is
+        // used after one: it goes on unwinding in `release`.
+        *result = Some(catch_unwind(AssertUnwindSafe(|| work(interrupt))));
+    }
+    *ended = Some(Instant::now());
+    ptr::null_mut()
+}
+
+/// Called by Ruby with the target's interrupt lock held, perhaps in a signal
+/// handler, perhaps more than once, perhaps before `run`.
+unsafe extern "C" fn unblock(data: *mut c_void) {
+    // SAFETY: `data` is the interrupt of a region that has not ended: Ruby
+    // clears the unblock function, under the same lock, before rb_nogvl
+    // returns.
+    unsafe { &*data.cast::<Interrupt>() }.ask();
+}
+
+/// Lets Ractors call this extension: it keeps no state but atomics.
+pub fn declare_ractor_safe() {
+    // SAFETY: called from the extension's init function, as it must be.
+    unsafe { rb_sys::rb_ext_ractor_safe(true) };
+}
