@@ -11,11 +11,11 @@ use zstd_sys::ZSTD_strategy;
 
 use crate::frame::BLOCK_SIZE_MAX;
 
-/// `ZSTD_SLIPBLOCK_WORKSPACESIZE` of zstd_preSplit.h, in words.
+/// `ZSTD_SLIPBLOCK_WORKSPACESIZE` of `zstd_preSplit.h`, in words.
 const WORKSPACE_WORDS: usize = 8208 / 8;
 
 unsafe extern "C" {
-    /// zstd_preSplit.h of libzstd 1.5.7. Internal to libzstd, which is linked
+    /// `zstd_preSplit.h` of libzstd 1.5.7. Internal to libzstd, which is linked
     /// in and pinned by Cargo.lock; a test compares the frames byte by byte.
     fn ZSTD_splitBlock(
         block: *const c_void,
@@ -69,7 +69,7 @@ impl BlockSplitter {
 }
 
 /// How hard libzstd looks for a border: more with strategies that take longer
-/// anyway (`ZSTD_optimalBlockSize` of zstd_compress.c).
+/// anyway (`ZSTD_optimalBlockSize` of `zstd_compress.c`).
 fn effort(strategy: ZSTD_strategy) -> i32 {
     match strategy {
         ZSTD_strategy::ZSTD_fast => 0,

@@ -122,19 +122,21 @@ impl OutputString {
     /// The finished String: its first `written` bytes, and no spare room.
     pub fn finish(self, ruby: &Ruby, written: usize) -> Result<RString, Error> {
         let len = c_len(ruby, written)?;
-        let Self { string, capacity } = self;
-        protect(|| {
-            // SAFETY: the first `written` bytes are set. The class is given
-            // back last, when nothing can raise any more.
-            unsafe {
-                rb_sys::rb_str_set_len(string, len);
-                if written < capacity {
-                    rb_sys::rb_str_resize(string, len);
+        let string = self.string;
+        // SAFETY: `string` is a live String.
+        if unsafe { rb_sys::RSTRING_LEN(string) } != len {
+            protect(|| {
+                // SAFETY: the first `written` bytes are set; what may raise
+                // runs under protect.
+                unsafe {
+                    rb_sys::rb_str_set_len(string, len);
+                    rb_sys::rb_str_resize(string, len)
                 }
-                rb_sys::rb_obj_reveal(string, rb_sys::rb_cString)
-            }
-        })
-        .map(string_of)
+            })?;
+        }
+        // SAFETY: gives a String its class back; cannot raise.
+        unsafe { rb_sys::rb_obj_reveal(string, rb_sys::rb_cString) };
+        Ok(string_of(string))
     }
 }
 

@@ -20,7 +20,6 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     zstd_engine::pool::watch_forks();
     let module = ruby.define_module("Zstd")?;
     error::init(ruby, module)?;
-    options::init(ruby);
     module_functions::init(ruby, module)?;
     settings::init(module)
 }

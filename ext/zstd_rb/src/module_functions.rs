@@ -36,19 +36,16 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     version.freeze();
     module.const_set("LIBZSTD_VERSION", version)?;
     module.const_set("DEFAULT_LEVEL", CompressParams::DEFAULT_LEVEL)?;
-    for name in ["compress", "deflate"] {
-        module.define_singleton_method(name, function!(compress, -1))?;
-    }
-    for name in ["decompress", "inflate"] {
-        module.define_singleton_method(name, function!(decompress, -1))?;
-    }
+    // What lib/zstd_rb/module_functions.rb puts keywords on, and makes private.
+    module.define_singleton_method("compress_string", function!(compress, 3))?;
+    module.define_singleton_method("decompress_string", function!(decompress, 3))?;
     module.define_singleton_method("compress_bound", function!(bound, 1))?;
     module.define_singleton_method("zstd_version", function!(libzstd_version_number, 0))?;
     module.define_singleton_method("levels", function!(levels, 0))
 }
 
-fn compress(ruby: &Ruby, args: &[Value]) -> Result<RString, Error> {
-    let (string, params) = options::compress(ruby, args)?;
+fn compress(ruby: &Ruby, string: Value, level: Value, checksum: Value) -> Result<RString, Error> {
+    let params = options::compress_params(ruby, level, checksum)?;
     let input = PinnedInput::new(string)?;
     let bytes = input.as_slice();
     let bound = compress_bound(bytes.len()).ok_or_else(|| too_long(ruby))?;
@@ -81,8 +78,13 @@ fn encode(
     }
 }
 
-fn decompress(ruby: &Ruby, args: &[Value]) -> Result<RString, Error> {
-    let (string, limits) = options::decompress(ruby, args)?;
+fn decompress(
+    ruby: &Ruby,
+    string: Value,
+    max_output_size: Value,
+    window_log_max: Value,
+) -> Result<RString, Error> {
+    let limits = options::decompress_limits(ruby, max_output_size, window_log_max)?;
     let input = PinnedInput::new(string)?;
     let bytes = input.as_slice();
     let totals = measure(ruby, bytes, limits)?;

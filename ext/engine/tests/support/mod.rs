@@ -31,9 +31,9 @@ pub fn mixture(len: usize, seed: u64) -> Vec<u8> {
         turn = turn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         match turn >> 60 {
             0..=8 => {
-                for step in 0..600_u64 {
-                    let at =
-                        (turn.rotate_left(u32::try_from(step % 61).unwrap()) % 400 * 10) as usize;
+                for step in 0..600_u32 {
+                    let pick = turn.rotate_left(step % 61) % 400;
+                    let at = usize::try_from(pick).unwrap() * 10;
                     let word: Vec<u8> = words[at..at + 3 + at % 7]
                         .iter()
                         .map(|b| b'a' + b % 26)
