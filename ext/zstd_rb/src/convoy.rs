@@ -2,56 +2,81 @@
 //!
 //! Beside a thread that is busy in Ruby code, each release costs a wait for
 //! the lock of up to a whole time slice (100 ms); beside a thread that makes
-//! calls as small as ours, it costs more than the call. So we release and
-//! learn: how long the lock took to come back tells when calls that are worth
-//! less than that should keep it, for a while. Then somebody tries again.
+//! calls as small as ours, it costs more than the call. So we release and keep
+//! an account: a release is worth the work that others could do meanwhile, and
+//! costs the wait for the lock afterwards. While an account is overdrawn, calls
+//! of its size keep the lock for a while; then one tries again.
 //!
-//! The price of a release is a fact of the process, not of a size of call: one
-//! estimate serves all. Atomics only: no lock, no Ruby, nothing to clean up.
+//! Atomics only: no lock, no Ruby, nothing to clean up. Two threads may learn
+//! at once and lose an entry of the account: it is an estimate.
 
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::stats;
 
-/// Calls of about this much work may keep the lock; longer ones never do.
-const HOLD_WORK_MAX: u64 = 1_000_000;
-/// Up to this much work a release must cost less than the work itself.
-const SMALL_WORK: u64 = 8_000;
-/// From there on it may cost this much.
-const WAIT_TOLERATED: u64 = 2_000_000;
-/// A wait like this is a busy thread's time slice, not an accident.
+/// A wait like this is a busy thread's time slice (or a long collection), not
+/// the usual to and fro of threads.
 const SLICE_WAIT: u64 = 20_000_000;
-/// For how many times the wait calls keep the lock: at first, and at most.
-const HOLD_FACTOR_MIN: u64 = 2;
-const HOLD_FACTOR_SLICE: u64 = 10;
-const HOLD_FACTOR_MAX: u64 = 64;
-/// The longest time without a try, in nanoseconds, unless one wait is longer.
-const HOLD_MAX: u64 = 1_500_000_000;
+/// For how many times such a wait calls keep the lock; once, where it is the
+/// first for some time and may have been an accident.
+const SLICE_FACTOR: u64 = 10;
+/// Two such waits in so short a time are no accident. Good waits between them
+/// prove nothing: Ruby 3.1 often gives the lock back before a busy thread has
+/// noticed that it was free.
+const SLICE_MEMORY: u64 = 4_000_000_000;
+/// For how many times its debt an overdrawn account keeps the lock: at first,
+/// and at most, after doubling each time that it is overdrawn again at once.
+const DEBT_FACTOR_MIN: u64 = 4;
+const DEBT_FACTOR_MAX: u64 = 64;
+/// The longest time without a try.
+const HOLD_MAX: u64 = 3_000_000_000;
 
-/// What the guard has learned.
-struct Guard {
-    /// Whether calls may keep the lock at all.
-    on: AtomicBool,
-    /// How long the lock took to come back, smoothed.
-    wait: AtomicU64,
-    /// Until when calls worth less than `wait` keep the lock.
+/// The account of calls of about one size.
+struct Account {
+    /// The most work that one call of this account takes.
+    work_max: u64,
+    /// How much past gain can make up for a wait.
+    savings_max: i64,
+    /// How much loss is too much.
+    debt_max: i64,
+    /// What releases have gained, less what they cost.
+    balance: AtomicI64,
+    /// Until when calls keep the lock; 0 when nothing speaks against a release.
     hold_until: AtomicU64,
-    /// For how many times the wait, next time.
+    /// For how many times the debt, next time.
     factor: AtomicU64,
-    /// How many held calls have begun: a wait that one falls into tells about
-    /// the guard, not about the process.
-    holds_begun: AtomicU64,
 }
 
-static GUARD: Guard = Guard {
-    on: AtomicBool::new(true),
-    wait: AtomicU64::new(0),
-    hold_until: AtomicU64::new(0),
-    factor: AtomicU64::new(HOLD_FACTOR_MIN),
-    holds_begun: AtomicU64::new(0),
-};
+impl Account {
+    const fn new(work_max: u64, savings_max: i64, debt_max: i64) -> Self {
+        Self {
+            work_max,
+            savings_max,
+            debt_max,
+            balance: AtomicI64::new(0),
+            hold_until: AtomicU64::new(0),
+            factor: AtomicU64::new(DEBT_FACTOR_MIN),
+        }
+    }
+}
+
+/// In nanoseconds. Calls of more work than the last one's never hold.
+static ACCOUNTS: [Account; 3] = [
+    Account::new(4_000, 200_000, 30_000),
+    Account::new(32_000, 2_000_000, 300_000),
+    Account::new(1_000_000, 5_000_000, 2_000_000),
+];
+
+static ON: AtomicBool = AtomicBool::new(true);
+
+/// How many held calls have begun. A wait that one falls into tells about the
+/// guard, not about the process: it must not feed itself.
+static HOLDS_BEGUN: AtomicU64 = AtomicU64::new(0);
+
+/// When a wait was last a time slice; 0 for never.
+static LAST_SLICE: AtomicU64 = AtomicU64::new(0);
 
 /// Whether to let go of the lock for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,66 +89,108 @@ pub enum Choice {
 
 /// Whether the guard is on.
 pub fn is_on() -> bool {
-    GUARD.on.load(Relaxed)
+    ON.load(Relaxed)
 }
 
-/// Turns the guard on or off. Off, every call lets go of the lock.
+/// Turns the guard on or off, and forgets what it has learned. Off, every call
+/// lets go of the lock.
 pub fn turn(on: bool) {
-    GUARD.on.store(on, Relaxed);
-    GUARD.forget();
+    ON.store(on, Relaxed);
+    LAST_SLICE.store(0, Relaxed);
+    for account in &ACCOUNTS {
+        account.forget();
+    }
 }
 
 /// Chooses for a call of about `work` nanoseconds.
 pub fn choose(work: u64) -> Choice {
-    let until = GUARD.hold_until.load(Relaxed);
-    if until == 0 || work > HOLD_WORK_MAX || GUARD.wait.load(Relaxed) <= worth(work) {
-        return Choice::Release;
-    }
-    if now() < until && is_on() {
-        Choice::Hold
-    } else {
-        Choice::Release
+    match account_of(work) {
+        Some(account) if account.holds() => Choice::Hold,
+        _ => Choice::Release,
     }
 }
 
-/// How long a wait the release of a call of this much work is worth.
-fn worth(work: u64) -> u64 {
-    if work <= SMALL_WORK {
-        work
-    } else {
-        WAIT_TOLERATED
+/// Notes that a call begins that keeps the lock.
+pub fn begin_hold() {
+    HOLDS_BEGUN.fetch_add(1, Relaxed);
+    stats::count_hold();
+}
+
+/// A release whose price will be known when the lock is back.
+pub struct Probe {
+    holds_begun: u64,
+}
+
+/// Begins a release.
+pub fn begin_release() -> Probe {
+    Probe {
+        holds_begun: HOLDS_BEGUN.load(Relaxed),
     }
 }
 
-impl Guard {
-    fn forget(&self) {
-        self.wait.store(0, Relaxed);
-        self.hold_until.store(0, Relaxed);
-        self.factor.store(HOLD_FACTOR_MIN, Relaxed);
-    }
-
-    fn learn(&self, work: u64, wait: u64) {
-        if work > HOLD_WORK_MAX || !self.on.load(Relaxed) {
-            return;
+impl Probe {
+    /// Learns from a release of about `work` nanoseconds that then waited for
+    /// the lock.
+    pub fn end(self, work: u64, waited: Duration) {
+        let wait = nanos(waited);
+        stats::count_release(wait);
+        if HOLDS_BEGUN.load(Relaxed) == self.holds_begun && is_on() {
+            if let Some(account) = account_of(work) {
+                learn(account, work, wait);
+            }
         }
-        let before = self.wait.load(Relaxed);
-        if wait <= worth(work) {
-            if before != 0 && wait < before / 2 {
+    }
+}
+
+fn account_of(work: u64) -> Option<&'static Account> {
+    ACCOUNTS.iter().find(|account| work <= account.work_max)
+}
+
+fn learn(account: &Account, work: u64, wait: u64) {
+    if wait < SLICE_WAIT {
+        account.enter(signed(work) - signed(wait));
+        return;
+    }
+    let now = now();
+    let last = LAST_SLICE.swap(now, Relaxed);
+    let again = last != 0 && now - last.min(now) < SLICE_MEMORY;
+    let factor = if again { SLICE_FACTOR } else { 1 };
+    let until = now + wait.saturating_mul(factor).min(HOLD_MAX);
+    // A busy thread is a fact of the process: it costs all the same.
+    for account in &ACCOUNTS {
+        account.hold_until.store(until, Relaxed);
+    }
+}
+
+impl Account {
+    fn holds(&self) -> bool {
+        let until = self.hold_until.load(Relaxed);
+        until != 0 && now() < until
+    }
+
+    fn enter(&self, gain: i64) {
+        let balance = self.balance.load(Relaxed).saturating_add(gain);
+        if balance >= -self.debt_max {
+            if balance > 0 && self.hold_until.load(Relaxed) != 0 {
                 self.forget();
             }
+            self.balance.store(balance.min(self.savings_max), Relaxed);
             return;
         }
-        let slice = wait >= SLICE_WAIT;
-        let factor = self.factor.load(Relaxed).max(if slice {
-            HOLD_FACTOR_SLICE
-        } else {
-            HOLD_FACTOR_MIN
-        });
-        let hold = (wait * factor).min(HOLD_MAX.max(wait * HOLD_FACTOR_SLICE));
-        self.wait.store(wait, Relaxed);
+        let factor = self.factor.load(Relaxed);
+        let hold = balance.unsigned_abs().saturating_mul(factor).min(HOLD_MAX);
         self.factor
-            .store((factor * 2).min(HOLD_FACTOR_MAX), Relaxed);
+            .store((factor * 2).min(DEBT_FACTOR_MAX), Relaxed);
+        // Half the debt stays, so that the next try ends sooner if nothing has
+        // changed.
+        self.balance.store(-self.debt_max / 2, Relaxed);
         self.hold_until.store(now() + hold, Relaxed);
+    }
+
+    fn forget(&self) {
+        self.balance.store(0, Relaxed);
+        self.hold_until.store(0, Relaxed);
+        self.factor.store(DEBT_FACTOR_MIN, Relaxed);
     }
 }
 
@@ -137,32 +204,6 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Notes that a call begins that keeps the lock.
-pub fn begin_hold() {
-    GUARD.holds_begun.fetch_add(1, Relaxed);
-    stats::count_hold();
-}
-
-/// A release whose price will be known when the lock is back.
-pub struct Probe {
-    holds_begun: u64,
-}
-
-/// Begins a release.
-pub fn begin_release() -> Probe {
-    Probe {
-        holds_begun: GUARD.holds_begun.load(Relaxed),
-    }
-}
-
-impl Probe {
-    /// Learns from a release of about `work` nanoseconds that then waited for
-    /// the lock.
-    pub fn end(self, work: u64, waited: Duration) {
-        let wait = nanos(waited);
-        stats::count_release(wait);
-        if GUARD.holds_begun.load(Relaxed) == self.holds_begun {
-            GUARD.learn(work, wait);
-        }
-    }
+fn signed(nanos: u64) -> i64 {
+    i64::try_from(nanos).unwrap_or(i64::MAX)
 }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use magnus::{Error, Integer, Ruby, TryConvert, Value, prelude::*};
+use magnus::{Error, Integer, Ruby, Value, prelude::*};
 use zstd_engine::params::{CompressParams, DecompressLimits};
 
 use crate::error::exception;
