@@ -2,7 +2,8 @@
 //!
 //! A pool is a row of slots that are taken and filled by one atomic exchange
 //! each. No lock: nothing to wait for, nothing that a fork can leave locked,
-//! and it works with the GVL and without. Bounded in count and in bytes.
+//! and it works with the GVL and without. Bounded in count and in bytes: many
+//! slots for small contexts, few for large ones.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -17,12 +18,13 @@ use zstd_sys::{
 use crate::error::Error;
 use crate::libzstd::Failure;
 
-/// How many contexts of one kind wait for reuse.
-const SLOTS: usize = 16;
-/// The largest context kept: level 9 on large inputs, not level 19 (80 MB).
-const CONTEXT_BYTES_MAX: usize = 32 << 20;
-/// The most that all contexts kept of one kind may weigh.
-const POOL_BYTES_MAX: usize = 64 << 20;
+/// How many small contexts of one kind wait for reuse, and how large they are
+/// at most: level 3 on inputs of any size, and all that decompress.
+const SMALL_SLOTS: usize = 12;
+const SMALL_BYTES_MAX: usize = 4 << 20;
+/// Likewise for large ones: level 9 on large inputs, not level 19 (80 MB).
+const LARGE_SLOTS: usize = 2;
+const LARGE_BYTES_MAX: usize = 24 << 20;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static COMPRESS: Pool<ZSTD_CCtx> = Pool::new();
@@ -96,12 +98,6 @@ impl<H: Handle> Owned<H> {
     fn as_ptr(&mut self) -> *mut H {
         self.handle.as_ptr()
     }
-
-    fn into_raw(self) -> *mut H {
-        let handle = self.handle.as_ptr();
-        std::mem::forget(self);
-        handle
-    }
 }
 
 impl<H: Handle> Drop for Owned<H> {
@@ -113,93 +109,85 @@ impl<H: Handle> Drop for Owned<H> {
 }
 
 struct Pool<H> {
-    slots: [AtomicPtr<H>; SLOTS],
-    bytes: AtomicUsize,
+    small: [AtomicPtr<H>; SMALL_SLOTS],
+    large: [AtomicPtr<H>; LARGE_SLOTS],
     forked: AtomicBool,
 }
 
 impl<H: Handle> Pool<H> {
     const fn new() -> Self {
         Self {
-            slots: [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS],
-            bytes: AtomicUsize::new(0),
+            small: [const { AtomicPtr::new(ptr::null_mut()) }; SMALL_SLOTS],
+            large: [const { AtomicPtr::new(ptr::null_mut()) }; LARGE_SLOTS],
             forked: AtomicBool::new(false),
         }
     }
 
-    fn take(&self) -> Option<Owned<H>> {
-        if self.forked.load(Ordering::Relaxed) && self.forked.swap(false, Ordering::Relaxed) {
-            self.drop_all();
-        }
-        self.slots.iter().find_map(|slot| self.take_from(slot))
+    fn slots(&self) -> impl Iterator<Item = &AtomicPtr<H>> {
+        self.small.iter().chain(&self.large)
     }
 
-    fn take_from(&self, slot: &AtomicPtr<H>) -> Option<Owned<H>> {
-        if slot.load(Ordering::Relaxed).is_null() {
-            return None;
+    fn take(&self) -> Option<Owned<H>> {
+        if self.forked.load(Ordering::Relaxed) && self.forked.swap(false, Ordering::Relaxed) {
+            self.slots().for_each(|slot| drop(take_from(slot)));
         }
-        let handle = NonNull::new(slot.swap(ptr::null_mut(), Ordering::Acquire))?;
-        // SAFETY: the exchange made this thread the handle's only owner.
-        let size = unsafe { H::size(handle.as_ptr()) };
-        // A fork in another thread's exchange can leave the sum off by one
-        // context: never let it wrap.
-        let _ = self
-            .bytes
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |bytes| {
-                Some(bytes.saturating_sub(size))
-            });
-        Some(Owned {
-            handle,
-            owns: PhantomData,
-        })
+        self.slots().find_map(take_from)
     }
 
     fn give_back(&self, mut context: Owned<H>) {
         // SAFETY: `context` owns the live handle alone.
         let size = unsafe { H::size(context.as_ptr()) };
-        if size > CONTEXT_BYTES_MAX {
-            return;
-        }
-        if self.bytes.fetch_add(size, Ordering::Relaxed) + size <= POOL_BYTES_MAX {
-            let handle = context.into_raw();
-            for slot in &self.slots {
-                if slot.load(Ordering::Relaxed).is_null()
-                    && slot
-                        .compare_exchange(
-                            ptr::null_mut(),
-                            handle,
-                            Ordering::Release,
-                            Ordering::Relaxed,
-                        )
-                        .is_ok()
-                {
-                    return;
-                }
-            }
-            if let Some(handle) = NonNull::new(handle) {
-                context = Owned {
-                    handle,
-                    owns: PhantomData,
-                };
-            } else {
-                return;
+        let slots: &[AtomicPtr<H>] = if size <= SMALL_BYTES_MAX {
+            &self.small
+        } else if size <= LARGE_BYTES_MAX {
+            &self.large
+        } else {
+            &[]
+        };
+        for slot in slots {
+            match put_into(slot, context) {
+                None => return,
+                Some(refused) => context = refused,
             }
         }
-        self.bytes.fetch_sub(size, Ordering::Relaxed);
-        drop(context);
     }
 
     fn count(&self) -> usize {
-        let filled = |slot: &&AtomicPtr<H>| !slot.load(Ordering::Relaxed).is_null();
-        self.slots.iter().filter(filled).count()
+        self.slots()
+            .filter(|slot| !slot.load(Ordering::Relaxed).is_null())
+            .count()
     }
+}
 
-    fn drop_all(&self) {
-        for slot in &self.slots {
-            drop(self.take_from(slot));
-        }
-        self.bytes.store(0, Ordering::Relaxed);
+fn take_from<H: Handle>(slot: &AtomicPtr<H>) -> Option<Owned<H>> {
+    if slot.load(Ordering::Relaxed).is_null() {
+        return None;
     }
+    // The exchange makes this thread the handle's only owner.
+    let handle = NonNull::new(slot.swap(ptr::null_mut(), Ordering::Acquire))?;
+    Some(Owned {
+        handle,
+        owns: PhantomData,
+    })
+}
+
+/// Puts a context into an empty slot; gives it back where the slot is not.
+fn put_into<H: Handle>(slot: &AtomicPtr<H>, context: Owned<H>) -> Option<Owned<H>> {
+    let empty = slot.load(Ordering::Relaxed).is_null()
+        && slot
+            .compare_exchange(
+                ptr::null_mut(),
+                context.handle.as_ptr(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            )
+            .is_ok();
+    if !empty {
+        return Some(context);
+    }
+    // The slot owns the handle now.
+    std::mem::forget(context);
+    None
 }
 
 /// Makes a forked child start with empty pools. Called once, at load.

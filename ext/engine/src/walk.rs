@@ -264,15 +264,20 @@ impl InputWalk {
         }
     }
 
-    /// Walks on over at most `budget` blocks or skippable frames. `None` when
-    /// the budget ran out first.
-    pub fn step(&mut self, input: &[u8], mut budget: usize) -> Result<Option<Totals>, Error> {
+    /// What the walk has found out so far: all there is, once it is done.
+    pub fn into_totals(self) -> Totals {
+        self.totals
+    }
+
+    /// Walks on over at most `budget` blocks or skippable frames. Whether the
+    /// walk is done.
+    pub fn step(&mut self, input: &[u8], mut budget: usize) -> Result<bool, Error> {
         if input.is_empty() {
             return Err(Error::Empty);
         }
         while budget > 0 {
             if self.pos == input.len() {
-                return Ok(Some(self.totals.clone()));
+                return Ok(true);
             }
             let span = match self.frame.as_mut() {
                 None => match FrameWalk::begin(input, self.pos, &self.limits)? {
@@ -287,14 +292,14 @@ impl InputWalk {
                 },
                 Some(walk) => match walk.step(input, &mut budget)? {
                     Walked::Frame(span) => span,
-                    Walked::Paused => return Ok(None),
+                    Walked::Paused => return Ok(false),
                 },
             };
             self.frame = None;
             self.count(span)?;
         }
         // The last block may have been the budget's last.
-        Ok((self.frame.is_none() && self.pos == input.len()).then(|| self.totals.clone()))
+        Ok(self.frame.is_none() && self.pos == input.len())
     }
 
     fn count(&mut self, span: Span) -> Result<(), Error> {

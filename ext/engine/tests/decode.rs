@@ -126,7 +126,8 @@ fn unknown_size_grows_by_doubling() {
 fn the_walk_allows_no_more_than_the_blocks_can_hold() {
     let mut walk = InputWalk::new(limits(None));
     let frame = rle_frame(10);
-    let totals = walk.step(&frame, 100).unwrap().unwrap();
+    assert!(walk.step(&frame, 100).unwrap());
+    let totals = walk.into_totals();
     assert_eq!(totals.bound, 10 * (128 << 10));
     assert!(totals.has_unknown_size);
     let plan = Plan::new(frame.len(), totals, limits(Some(5))).unwrap();
@@ -225,10 +226,9 @@ fn a_million_empty_frames_and_blocks_are_linear() {
 fn an_interrupt_comes_between_steps_and_the_work_goes_on() {
     let text = mixture(5 << 20, 4);
     for frame in [compress(&text, 3, true), streamed(&text)] {
-        let totals = InputWalk::new(limits(None))
-            .step(&frame, 1000)
-            .unwrap()
-            .unwrap();
+        let mut walk = InputWalk::new(limits(None));
+        assert!(walk.step(&frame, 1000).unwrap());
+        let totals = walk.into_totals();
         let plan = Plan::new(frame.len(), totals, limits(None)).unwrap();
         let mut out = vec![MaybeUninit::new(0_u8); plan.capacity];
         let mut decoder = Decoder::new(&frame, plan);

@@ -4,7 +4,7 @@
 //! never touch Ruby: the closures are `Send`, which keeps `Value`s out.
 
 use std::any::Any;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::stats;
 /// `RB_NOGVL_INTR_FAIL`: come back instead of raising through our frames.
 /// `RB_NOGVL_UBF_ASYNC_SAFE`: the unblock function only stores a flag; without
 /// this Ruby 3.x starts a helper thread per call.
-const FLAGS: i32 = (rb_sys::RB_NOGVL_INTR_FAIL | rb_sys::RB_NOGVL_UBF_ASYNC_SAFE) as i32;
+const FLAGS: u32 = rb_sys::RB_NOGVL_INTR_FAIL | rb_sys::RB_NOGVL_UBF_ASYNC_SAFE;
 
 /// How often in a row Ruby may refuse to let go before the work is done with
 /// the lock held. It refuses for good while an exception is being raised.
@@ -95,7 +95,7 @@ where
             data.cast::<c_void>(),
             Some(unblock),
             (&raw mut (*data).interrupt).cast::<c_void>(),
-            FLAGS,
+            c_int::from_ne_bytes(FLAGS.to_ne_bytes()),
         );
     }
     match (region.result, region.work, region.ended) {

@@ -115,28 +115,26 @@ fn decompress(
 fn measure(ruby: &Ruby, bytes: &[u8], limits: DecompressLimits) -> Result<Totals, Error> {
     let mut walk = InputWalk::new(limits);
     let mut walked = walk.step(bytes, WALK_WITH_GVL);
-    loop {
-        if let Some(totals) = walked.map_err(|error| exception(ruby, &error))? {
-            return Ok(totals);
-        }
+    while !walked.map_err(|error| exception(ruby, &error))? {
         walked = gvl::without(ruby, LONG, |interrupt| {
             walk_released(&mut walk, bytes, interrupt)
         })?;
-        if matches!(walked, Ok(None)) {
+        if matches!(walked, Ok(false)) {
             gvl::check_interrupts(ruby)?;
         }
     }
+    Ok(walk.into_totals())
 }
 
 fn walk_released(
     walk: &mut InputWalk,
     bytes: &[u8],
     interrupt: &Interrupt,
-) -> Result<Option<Totals>, zstd_engine::Error> {
+) -> Result<bool, zstd_engine::Error> {
     loop {
-        let walked = walk.step(bytes, WALK_RELEASED)?;
-        if walked.is_some() || interrupt.is_asked() {
-            return Ok(walked);
+        let done = walk.step(bytes, WALK_RELEASED)?;
+        if done || interrupt.is_asked() {
+            return Ok(done);
         }
     }
 }

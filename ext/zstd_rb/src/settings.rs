@@ -50,7 +50,7 @@ fn set_huge_pages(on: Value) {
     HUGE_PAGES.store(on && agreed, Ordering::Relaxed);
 }
 
-/// Made private by lib/zstd_rb/stats.rb. In the order of the members of `Zstd::Stats`.
+/// Made private by `lib/zstd_rb/stats.rb`. In the order of the members of `Zstd::Stats`.
 fn counters(ruby: &Ruby) -> Result<RArray, Error> {
     let counts = stats::snapshot();
     let values = ruby.ary_new_capa(8);

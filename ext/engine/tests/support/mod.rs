@@ -81,12 +81,8 @@ pub fn decompress_counting(
     limits: DecompressLimits,
 ) -> Result<(Vec<u8>, usize), Error> {
     let mut walk = InputWalk::new(limits);
-    let totals = loop {
-        if let Some(totals) = walk.step(input, 100)? {
-            break totals;
-        }
-    };
-    let plan = Plan::new(input.len(), totals, limits)?;
+    while !walk.step(input, 100)? {}
+    let plan = Plan::new(input.len(), walk.into_totals(), limits)?;
     let mut out: Vec<u8> = Vec::with_capacity(plan.capacity);
     let mut capacity = plan.capacity;
     let mut decoder = Decoder::new(input, plan);
