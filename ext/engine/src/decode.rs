@@ -139,7 +139,7 @@ impl<'i> Decoder<'i> {
     pub fn run(
         &mut self,
         out: &mut [MaybeUninit<u8>],
-        interrupt: &Interrupt,
+        interrupt: &impl Interrupt,
     ) -> Result<Progress, Error> {
         loop {
             let paused = if let Some(stepped) = self.stepped.take() {

@@ -66,7 +66,7 @@ impl<'i> Encoder<'i> {
     pub fn run(
         &mut self,
         out: &mut [MaybeUninit<u8>],
-        interrupt: &Interrupt,
+        interrupt: &impl Interrupt,
     ) -> Result<Progress, Error> {
         let mut context = match self.context.take() {
             Some(context) => context,

@@ -17,27 +17,22 @@ pub mod walk;
 pub use error::{Error, Fault};
 pub use pages::set_huge_pages;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Set by another thread to ask the work to come back after its current step.
-#[derive(Debug, Default)]
-pub struct Interrupt(AtomicBool);
-
-impl Interrupt {
-    /// An interrupt that nobody has asked for yet.
-    pub const fn new() -> Self {
-        Self(AtomicBool::new(false))
-    }
-
-    /// Asks the work to come back. Only stores a flag: it may be called from a
-    /// signal handler.
-    pub fn ask(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
+/// Asks the work to come back after its current step.
+///
+/// The work looks after each step, so an answer must be cheap and must not
+/// wait.
+pub trait Interrupt {
     /// Whether the work is asked to come back.
-    pub fn is_asked(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    fn is_asked(&self) -> bool;
+}
+
+/// For work that nothing interrupts.
+#[derive(Debug, Clone, Copy)]
+pub struct Never;
+
+impl Interrupt for Never {
+    fn is_asked(&self) -> bool {
+        false
     }
 }
 

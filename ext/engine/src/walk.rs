@@ -115,7 +115,7 @@ impl FrameWalk {
         while *budget > 0 {
             *budget -= 1;
             let block = BlockHeader::read(input, self.start, self.pos)?;
-            if block.stored > block_max || block.content_max(block_max) > block_max {
+            if block.content_max(block_max) > block_max {
                 return Err(Error::corrupted(
                     self.start,
                     format!(
@@ -223,9 +223,10 @@ impl BlockHeader {
         self.compressed && self.stored == 0
     }
 
-    /// The most content that this block can make.
+    /// The most content that this block can make: of a compressed block all
+    /// that is allowed, and at least what it takes up itself.
     fn content_max(&self, block_max: usize) -> usize {
-        self.content.unwrap_or(block_max)
+        self.content.unwrap_or(block_max.max(self.stored))
     }
 }
 

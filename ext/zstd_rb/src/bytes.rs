@@ -134,9 +134,22 @@ impl OutputString {
                 }
             })?;
         }
+        // From here on the String is Ruby's.
+        std::mem::forget(self);
         // SAFETY: gives a String its class back; cannot raise.
         unsafe { rb_sys::rb_obj_reveal(string, rb_sys::rb_cString) };
         Ok(string_of(string))
+    }
+}
+
+impl Drop for OutputString {
+    /// Frees the memory of an output that was given up: the next collection
+    /// may be far, and hostile input must not pile up until then.
+    fn drop(&mut self) {
+        let string = self.string;
+        // SAFETY: a live String that nobody else can see; what may raise runs
+        // under protect, and making it smaller does not.
+        let _ = protect(|| unsafe { rb_sys::rb_str_resize(string, 0) });
     }
 }
 

@@ -7,6 +7,7 @@ use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use magnus::{Error, Ruby};
@@ -31,7 +32,7 @@ const REFUSALS_MAX: u32 = 64;
 /// then calls [`check_interrupts`], and calls again to go on.
 pub fn without<F, R>(ruby: &Ruby, nanos: u64, work: F) -> Result<R, Error>
 where
-    F: FnOnce(&Interrupt) -> R + Send,
+    F: FnOnce(&Asked) -> R + Send,
     R: Send,
 {
     stats::count_call();
@@ -55,18 +56,62 @@ pub fn check_interrupts(ruby: &Ruby) -> Result<(), Error> {
     ruby.thread_check_ints()
 }
 
+/// What was asked of the thread that works.
+pub struct Asked {
+    flag: AtomicBool,
+    /// Up to Ruby 3.2 a signal reaches a main thread that was not alone when it
+    /// let go of the lock only through the others; once they have ended nobody
+    /// calls `unblock` any more. So the thread is asked itself.
+    #[cfg(ruby_lt_3_3)]
+    thread: Option<rb_sys::VALUE>,
+}
+
+impl Asked {
+    const fn nothing() -> Self {
+        Self {
+            flag: AtomicBool::new(false),
+            #[cfg(ruby_lt_3_3)]
+            thread: None,
+        }
+    }
+
+    fn of_this_thread() -> Self {
+        Self {
+            #[cfg(ruby_lt_3_3)]
+            // SAFETY: called with the GVL, by a thread of Ruby's.
+            thread: Some(unsafe { rb_sys::rb_thread_current() }),
+            ..Self::nothing()
+        }
+    }
+}
+
+impl Interrupt for Asked {
+    fn is_asked(&self) -> bool {
+        #[cfg(ruby_lt_3_3)]
+        if let Some(thread) = self.thread {
+            // SAFETY: `thread` is the one that runs this, so it is alive. The
+            // function reads its flags under its interrupt lock, and needs no
+            // GVL.
+            if unsafe { rb_sys::rb_thread_interrupted(thread) } != 0 {
+                return true;
+            }
+        }
+        self.flag.load(Ordering::Relaxed)
+    }
+}
+
 fn hold<F, R>(work: F) -> R
 where
-    F: FnOnce(&Interrupt) -> R,
+    F: FnOnce(&Asked) -> R,
 {
     convoy::begin_hold();
-    work(&Interrupt::new())
+    work(&Asked::nothing())
 }
 
 /// What crosses into the released region and back.
 struct Region<F, R> {
     work: Option<F>,
-    interrupt: Interrupt,
+    asked: Asked,
     result: Option<Result<R, Box<dyn Any + Send>>>,
     ended: Option<Instant>,
 }
@@ -75,12 +120,12 @@ struct Region<F, R> {
 /// interrupt that was already there.
 fn release<F, R>(nanos: u64, work: F) -> Result<R, F>
 where
-    F: FnOnce(&Interrupt) -> R + Send,
+    F: FnOnce(&Asked) -> R + Send,
     R: Send,
 {
     let mut region = Region {
         work: Some(work),
-        interrupt: Interrupt::new(),
+        asked: Asked::of_this_thread(),
         result: None,
         ended: None,
     };
@@ -88,13 +133,13 @@ where
     let data: *mut Region<F, R> = &raw mut region;
     // SAFETY: with these flags rb_nogvl neither raises nor runs Ruby code, and
     // returns before `region` ends. `run` is called at most once with `data`;
-    // `unblock` gets a pointer to the interrupt alone, an atomic.
+    // `unblock` gets a pointer to the flag alone, an atomic.
     unsafe {
         rb_sys::rb_nogvl(
             Some(run::<F, R>),
             data.cast::<c_void>(),
             Some(unblock),
-            (&raw mut (*data).interrupt).cast::<c_void>(),
+            (&raw mut (*data).asked.flag).cast::<c_void>(),
             c_int::from_ne_bytes(FLAGS.to_ne_bytes()),
         );
     }
@@ -111,17 +156,17 @@ where
 /// Called by Ruby without the GVL.
 unsafe extern "C" fn run<F, R>(data: *mut c_void) -> *mut c_void
 where
-    F: FnOnce(&Interrupt) -> R + Send,
+    F: FnOnce(&Asked) -> R + Send,
     R: Send,
 {
     let region = data.cast::<Region<F, R>>();
     // SAFETY: `data` is the region of the `release` that waits for us. Other
-    // threads only ever see its interrupt, through `unblock`, so the parts are
+    // threads only ever see its flag, through `unblock`, so the parts are
     // borrowed one by one and never the whole.
-    let (work, interrupt, result, ended) = unsafe {
+    let (work, asked, result, ended) = unsafe {
         (
             &mut (*region).work,
-            &(*region).interrupt,
+            &(*region).asked,
             &mut (*region).result,
             &mut (*region).ended,
         )
@@ -129,7 +174,7 @@ where
     if let Some(work) = work.take() {
         // A panic must not unwind into Ruby's C frames. Nothing of the work is
         // used after one: it goes on unwinding in `release`.
-        *result = Some(catch_unwind(AssertUnwindSafe(|| work(interrupt))));
+        *result = Some(catch_unwind(AssertUnwindSafe(|| work(asked))));
     }
     *ended = Some(Instant::now());
     ptr::null_mut()
@@ -138,10 +183,9 @@ where
 /// Called by Ruby with the target's interrupt lock held, perhaps in a signal
 /// handler, perhaps more than once, perhaps before `run`.
 unsafe extern "C" fn unblock(data: *mut c_void) {
-    // SAFETY: `data` is the interrupt of a region that has not ended: Ruby
-    // clears the unblock function, under the same lock, before rb_nogvl
-    // returns.
-    unsafe { &*data.cast::<Interrupt>() }.ask();
+    // SAFETY: `data` is the flag of a region that has not ended: Ruby clears
+    // the unblock function, under the same lock, before rb_nogvl returns.
+    unsafe { &*data.cast::<AtomicBool>() }.store(true, Ordering::Relaxed);
 }
 
 /// Lets Ractors call this extension: it keeps no state but atomics.

@@ -129,7 +129,7 @@ fn measure(ruby: &Ruby, bytes: &[u8], limits: DecompressLimits) -> Result<Totals
 fn walk_released(
     walk: &mut InputWalk,
     bytes: &[u8],
-    interrupt: &Interrupt,
+    interrupt: &impl Interrupt,
 ) -> Result<bool, zstd_engine::Error> {
     loop {
         let done = walk.step(bytes, WALK_RELEASED)?;

@@ -7,7 +7,7 @@ use zstd_engine::decode::{Decoder, Plan};
 use zstd_engine::encode::Encoder;
 use zstd_engine::params::{CompressParams, DecompressLimits, compress_bound};
 use zstd_engine::walk::InputWalk;
-use zstd_engine::{Error, Interrupt, Progress};
+use zstd_engine::{Error, Never, Progress};
 
 /// Repeatable noise.
 pub fn noise(len: usize, seed: u64) -> Vec<u8> {
@@ -63,7 +63,7 @@ pub fn compress(input: &[u8], level: i32, checksum: bool) -> Vec<u8> {
     params.checksum = checksum;
     let mut encoder = Encoder::new(input, params);
     let mut out = Vec::with_capacity(compress_bound(input.len()).unwrap());
-    let progress = encoder.run(spare(&mut out), &Interrupt::new()).unwrap();
+    let progress = encoder.run(spare(&mut out), &Never).unwrap();
     assert_eq!(progress, Progress::Done);
     // SAFETY: the encoder has written this many bytes.
     unsafe { out.set_len(encoder.produced()) };
@@ -89,7 +89,7 @@ pub fn decompress_counting(
     let mut growths = 0;
     loop {
         let room = &mut spare(&mut out)[..capacity];
-        match decoder.run(room, &Interrupt::new())? {
+        match decoder.run(room, &Never)? {
             Progress::Done => break,
             Progress::Interrupted => unreachable!("nobody asked"),
             Progress::NeedsRoom(needed) => {
