@@ -157,7 +157,7 @@ impl<'i> Decoder<'i> {
             if let Some(needed) = paused {
                 return Ok(Progress::NeedsRoom(needed));
             }
-            if interrupt.is_asked() && !self.is_done() {
+            if !self.is_done() && interrupt.is_asked() {
                 return Ok(Progress::Interrupted);
             }
         }

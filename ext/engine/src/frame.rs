@@ -48,6 +48,7 @@ impl DataHeader {
 
 /// Reads the header of the frame that starts at `start`, which is not the end
 /// of the input.
+#[inline]
 pub fn header(input: &[u8], start: usize) -> Result<Header, Error> {
     let frame = &input[start..];
     let truncated = |part| Error::Truncated {

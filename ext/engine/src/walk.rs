@@ -59,6 +59,7 @@ pub enum Walked {
 
 impl FrameWalk {
     /// Starts at the frame at `start`: reads and judges its header.
+    #[inline]
     pub fn begin(
         input: &[u8],
         start: usize,
@@ -110,6 +111,7 @@ impl FrameWalk {
     }
 
     /// Walks on over at most `budget` blocks, and takes them off it.
+    #[inline]
     pub fn step(&mut self, input: &[u8], budget: &mut usize) -> Result<Walked, Error> {
         let block_max = self.header.block_size_max();
         while *budget > 0 {

@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 
 use crate::stats;
 
+/// A lock that nobody else wanted is back within this time.
+const FREE_WAIT: u64 = 1_000;
+/// What waking the thread that did want it costs besides the wait.
+const HANDOVER: u64 = 3_000;
 /// A wait like this is a busy thread's time slice (or a long collection), not
 /// the usual to and fro of threads.
 const SLICE_WAIT: u64 = 20_000_000;
@@ -129,14 +133,14 @@ pub fn begin_release() -> Probe {
 }
 
 impl Probe {
-    /// Learns from a release of about `work` nanoseconds that then waited for
-    /// the lock.
-    pub fn end(self, work: u64, waited: Duration) {
+    /// Learns from a release for work that was thought to take `estimated`
+    /// nanoseconds, took `worked`, and then waited for the lock.
+    pub fn end(self, estimated: u64, worked: Duration, waited: Duration) {
         let wait = nanos(waited);
         stats::count_release(wait);
         if HOLDS_BEGUN.load(Relaxed) == self.holds_begun && is_on() {
-            if let Some(account) = account_of(work) {
-                learn(account, work, wait);
+            if let Some(account) = account_of(estimated) {
+                learn(account, nanos(worked), wait);
             }
         }
     }
@@ -148,7 +152,8 @@ fn account_of(work: u64) -> Option<&'static Account> {
 
 fn learn(account: &Account, work: u64, wait: u64) {
     if wait < SLICE_WAIT {
-        account.enter(signed(work) - signed(wait));
+        let handover = if wait > FREE_WAIT { HANDOVER } else { 0 };
+        account.enter(signed(work) - signed(wait + handover));
         return;
     }
     let now = now();

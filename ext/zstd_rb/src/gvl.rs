@@ -25,6 +25,9 @@ const FLAGS: u32 = rb_sys::RB_NOGVL_INTR_FAIL | rb_sys::RB_NOGVL_UBF_ASYNC_SAFE;
 /// the lock held. It refuses for good while an exception is being raised.
 const REFUSALS_MAX: u32 = 64;
 
+/// Work of about this many nanoseconds is over before anybody gets impatient.
+const SHORT: u64 = 1_000_000;
+
 /// Runs `work` without the GVL, or with it where the convoy guard says so.
 ///
 /// `nanos` is about how long the work takes. The work looks at the interrupt
@@ -113,7 +116,8 @@ struct Region<F, R> {
     work: Option<F>,
     asked: Asked,
     result: Option<Result<R, Box<dyn Any + Send>>>,
-    ended: Option<Instant>,
+    /// When the work began and ended.
+    span: Option<(Instant, Instant)>,
 }
 
 /// Lets go of the lock once. Gives the work back if Ruby refused because of an
@@ -125,9 +129,13 @@ where
 {
     let mut region = Region {
         work: Some(work),
-        asked: Asked::of_this_thread(),
+        asked: if nanos > SHORT {
+            Asked::of_this_thread()
+        } else {
+            Asked::nothing()
+        },
         result: None,
-        ended: None,
+        span: None,
     };
     let probe = convoy::begin_release();
     let data: *mut Region<F, R> = &raw mut region;
@@ -143,9 +151,9 @@ where
             c_int::from_ne_bytes(FLAGS.to_ne_bytes()),
         );
     }
-    match (region.result, region.work, region.ended) {
-        (Some(result), _, Some(ended)) => {
-            probe.end(nanos, ended.elapsed());
+    match (region.result, region.work, region.span) {
+        (Some(result), _, Some((began, ended))) => {
+            probe.end(nanos, ended - began, ended.elapsed());
             Ok(result.unwrap_or_else(|panic| resume_unwind(panic)))
         }
         (_, Some(work), _) => Err(work),
@@ -163,20 +171,21 @@ where
     // SAFETY: `data` is the region of the `release` that waits for us. Other
     // threads only ever see its flag, through `unblock`, so the parts are
     // borrowed one by one and never the whole.
-    let (work, asked, result, ended) = unsafe {
+    let (work, asked, result, span) = unsafe {
         (
             &mut (*region).work,
             &(*region).asked,
             &mut (*region).result,
-            &mut (*region).ended,
+            &mut (*region).span,
         )
     };
     if let Some(work) = work.take() {
+        let began = Instant::now();
         // A panic must not unwind into Ruby's C frames. Nothing of the work is
         // used after one: it goes on unwinding in `release`.
         *result = Some(catch_unwind(AssertUnwindSafe(|| work(asked))));
+        *span = Some((began, Instant::now()));
     }
-    *ended = Some(Instant::now());
     ptr::null_mut()
 }
 
