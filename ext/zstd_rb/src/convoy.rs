@@ -125,6 +125,31 @@ pub struct Probe {
     holds_begun: u64,
 }
 
+/// When a call of ours last got the lock back; 0 when it has let go since.
+static LOCK_TAKEN: AtomicU64 = AtomicU64::new(0);
+
+/// For how long to expect a thread that has just got the lock back to let go
+/// of it again.
+const PATIENCE: u64 = 4_000;
+
+/// Called without the lock when the work begins: the lock is free.
+pub fn note_lock_free() {
+    LOCK_TAKEN.store(0, Relaxed);
+}
+
+/// Called without the lock when the work is done. Where another call has just
+/// taken the lock, its thread is probably about to let go of it for the next:
+/// a moment's patience is cheaper for both than to sleep and be woken.
+pub fn await_peer() {
+    let taken = LOCK_TAKEN.load(Relaxed);
+    if taken == 0 {
+        return;
+    }
+    while LOCK_TAKEN.load(Relaxed) == taken && now().saturating_sub(taken) < PATIENCE {
+        std::hint::spin_loop();
+    }
+}
+
 /// Begins a release.
 pub fn begin_release() -> Probe {
     Probe {
@@ -136,6 +161,7 @@ impl Probe {
     /// Learns from a release for work that was thought to take `estimated`
     /// nanoseconds, took `worked`, and then waited for the lock.
     pub fn end(self, estimated: u64, worked: Duration, waited: Duration) {
+        LOCK_TAKEN.store(now(), Relaxed);
         let wait = nanos(waited);
         stats::count_release(wait);
         if HOLDS_BEGUN.load(Relaxed) == self.holds_begun && is_on() {

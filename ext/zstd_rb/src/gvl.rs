@@ -179,6 +179,7 @@ where
             &mut (*region).span,
         )
     };
+    convoy::note_lock_free();
     if let Some(work) = work.take() {
         let began = Instant::now();
         // A panic must not unwind into Ruby's C frames. Nothing of the work is
@@ -186,6 +187,7 @@ where
         *result = Some(catch_unwind(AssertUnwindSafe(|| work(asked))));
         *span = Some((began, Instant::now()));
     }
+    convoy::await_peer();
     ptr::null_mut()
 }
 
