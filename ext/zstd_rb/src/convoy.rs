@@ -159,14 +159,16 @@ pub fn begin_release() -> Probe {
 
 impl Probe {
     /// Learns from a release for work that was thought to take `estimated`
-    /// nanoseconds, took `worked`, and then waited for the lock.
-    pub fn end(self, estimated: u64, worked: Duration, waited: Duration) {
-        LOCK_TAKEN.store(now(), Relaxed);
-        let wait = nanos(waited);
+    /// nanoseconds, began and ended at these times, and then waited for the
+    /// lock until now.
+    pub fn end(self, estimated: u64, began: Instant, ended: Instant) {
+        let back = Instant::now();
+        LOCK_TAKEN.store(clock(back), Relaxed);
+        let wait = nanos(back - ended);
         stats::count_release(wait);
         if HOLDS_BEGUN.load(Relaxed) == self.holds_begun && is_on() {
             if let Some(account) = account_of(estimated) {
-                learn(account, nanos(worked), wait);
+                learn(account, nanos(ended - began), wait);
             }
         }
     }
@@ -225,10 +227,14 @@ impl Account {
     }
 }
 
-/// Nanoseconds on a clock of the process, never 0.
 fn now() -> u64 {
+    clock(Instant::now())
+}
+
+/// A time as nanoseconds on a clock of the process, never 0.
+fn clock(time: Instant) -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    nanos(START.elapsed()) + 1
+    nanos(time.saturating_duration_since(*START)) + 1
 }
 
 fn nanos(duration: Duration) -> u64 {

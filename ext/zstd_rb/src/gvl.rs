@@ -153,7 +153,7 @@ where
     }
     match (region.result, region.work, region.span) {
         (Some(result), _, Some((began, ended))) => {
-            probe.end(nanos, ended - began, ended.elapsed());
+            probe.end(nanos, began, ended);
             Ok(result.unwrap_or_else(|panic| resume_unwind(panic)))
         }
         (_, Some(work), _) => Err(work),
