@@ -15,4 +15,16 @@ namespace :test do
   task :rust do
     sh "cargo", "test", "--workspace", "--locked"
   end
+
+  desc "Check that libzstd is compiled for speed, from what its build prints"
+  task :flags do
+    sh({ "CC_ENABLE_DEBUG_OUTPUT" => "1" },
+       "cargo", "build", "--release", "--locked", "--package", "zstd-sys", "--target-dir", "target/flags")
+    compiled = FileList["target/flags/release/build/zstd-sys-*/output"].flat_map { |path| File.readlines(path) }
+                                                                       .grep(/^running: .*"-o"/)
+    slow = compiled.grep_v(/"-O3"/).grep_v(/\.S"/)
+    abort "libzstd is not compiled with -O3:\n#{slow.first}" if compiled.empty? || slow.any?
+    abort "frame pointers slow libzstd down" if compiled.grep(/no-omit-frame-pointer/).any?
+    puts "#{compiled.size} files of libzstd, all with -O3 and without frame pointers"
+  end
 end

@@ -35,6 +35,13 @@ class ExportsTest < ZstdTest
     assert_empty undefined.grep(ZSTD).grep_v(/ w ZSTD_trace_/)
   end
 
+  def test_libzstd_is_built_with_its_assembly
+    skip "libzstd has assembly for x86-64 on Linux alone" unless RUBY_PLATFORM.match?(/x86_64.*linux/)
+    local = nm("--defined-only")
+    skip "the extension is stripped" unless local.match?(/\bZSTD_decompressDCtx\b/)
+    assert_match(/\bHUF_decompress4X1_usingDTable_internal_fast_asm_loop\b/, local)
+  end
+
   def test_another_libzstd_in_the_process_changes_nothing
     skip "no libzstd to load" unless RUBY_PLATFORM.include?("linux")
     assert_child <<~'RUBY', env: { "LD_BIND_NOW" => "1" }
