@@ -15,20 +15,35 @@ const STRIDE: usize = 4 << 20;
 static HUGE: AtomicBool = AtomicBool::new(false);
 
 /// Lets large outputs use transparent huge pages (Linux 6.18 and later: Ruby
-/// turns them off for its process). Returns whether the kernel agreed. It is a
-/// setting of the whole process.
+/// turns them off for its process), or puts things back as they were. Returns
+/// whether they are on now. It is a setting of the whole process.
 #[cfg(target_os = "linux")]
 pub fn set_huge_pages(on: bool) -> bool {
-    const PR_THP_DISABLE_EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
-    let (disable, flags): (libc::c_ulong, libc::c_ulong) =
-        (1, if on { PR_THP_DISABLE_EXCEPT_ADVISED } else { 0 });
+    const DISABLED: libc::c_int = 1;
+    const EXCEPT_ADVISED: libc::c_int = 1 << 1;
+    let (from, flags) = if on {
+        (DISABLED, EXCEPT_ADVISED)
+    } else {
+        (DISABLED | EXCEPT_ADVISED, 0)
+    };
+    // A process that has not turned them off needs nothing, and gets nothing.
+    if thp_disable(libc::PR_GET_THP_DISABLE, 0, 0) == from
+        && thp_disable(libc::PR_SET_THP_DISABLE, DISABLED, flags) != 0
+    {
+        return !on;
+    }
+    HUGE.store(on, Ordering::Relaxed);
+    on
+}
+
+/// Asks or sets how far this process goes without huge pages (prctl(2)).
+#[cfg(target_os = "linux")]
+fn thp_disable(option: libc::c_int, value: libc::c_int, flags: libc::c_int) -> libc::c_int {
+    let unsigned = |number: libc::c_int| libc::c_ulong::from(number.unsigned_abs());
     let zero: libc::c_ulong = 0;
-    // SAFETY: PR_SET_THP_DISABLE takes integers only and touches no memory of
-    // ours; an old kernel answers EINVAL.
-    let ret = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disable, flags, zero, zero) };
-    let agreed = ret == 0;
-    HUGE.store(on && agreed, Ordering::Relaxed);
-    agreed
+    // SAFETY: both options take integers only and touch no memory of ours; an
+    // old kernel answers EINVAL.
+    unsafe { libc::prctl(option, unsigned(value), unsigned(flags), zero, zero) }
 }
 
 /// Elsewhere there is no such setting.

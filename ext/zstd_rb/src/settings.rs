@@ -45,9 +45,8 @@ fn huge_pages() -> bool {
 }
 
 fn set_huge_pages(on: Value) {
-    let on = on.to_bool();
-    let agreed = zstd_engine::set_huge_pages(on);
-    HUGE_PAGES.store(on && agreed, Ordering::Relaxed);
+    let on = zstd_engine::set_huge_pages(on.to_bool());
+    HUGE_PAGES.store(on, Ordering::Relaxed);
 }
 
 /// Made private by `lib/zstd_rb/stats.rb`. In the order of the members of `Zstd::Stats`.
