@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::frame::BLOCK_SIZE_MAX;
 use crate::libzstd::Failure;
 use crate::pages::Ahead;
-use crate::params::DecompressLimits;
+use crate::params::{DecompressLimits, estimated_decode_nanos};
 use crate::pool::{FrameContext, StepContext};
 use crate::walk::{FrameWalk, Span, Totals, Walked};
 use crate::{Interrupt, Progress};
@@ -67,6 +67,12 @@ impl Plan {
             capacity,
             ceiling,
         })
+    }
+
+    /// About how long decoding takes at most, in nanoseconds, for an input of
+    /// `input_len` bytes.
+    pub fn estimated_nanos(&self, input_len: usize) -> u64 {
+        estimated_decode_nanos(input_len, self.ceiling as u64, self.totals.blocks)
     }
 
     /// Whether `capacity` is the exact size of the output of honest data.

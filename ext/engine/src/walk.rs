@@ -248,6 +248,8 @@ pub struct Totals {
     pub first: Option<Span>,
     /// How many frames there are, skippable ones included.
     pub frames: usize,
+    /// How many blocks and skippable frames there are.
+    pub blocks: usize,
     /// The most content that all frames can make.
     pub bound: u64,
     /// The part of `bound` that frame headers declare.
@@ -274,11 +276,18 @@ impl InputWalk {
 
     /// Walks on over at most `budget` blocks or skippable frames. Whether the
     /// walk is done.
-    pub fn step(&mut self, input: &[u8], mut budget: usize) -> Result<bool, Error> {
+    pub fn step(&mut self, input: &[u8], budget: usize) -> Result<bool, Error> {
+        let mut left = budget;
+        let done = self.walk(input, &mut left)?;
+        self.totals.blocks += budget - left;
+        Ok(done)
+    }
+
+    fn walk(&mut self, input: &[u8], budget: &mut usize) -> Result<bool, Error> {
         if input.is_empty() {
             return Err(Error::Empty);
         }
-        while budget > 0 {
+        while *budget > 0 {
             if self.pos == input.len() {
                 return Ok(true);
             }
@@ -289,11 +298,11 @@ impl InputWalk {
                         continue;
                     }
                     Err(skippable) => {
-                        budget -= 1;
+                        *budget -= 1;
                         skippable
                     }
                 },
-                Some(walk) => match walk.step(input, &mut budget)? {
+                Some(walk) => match walk.step(input, budget)? {
                     Walked::Frame(span) => span,
                     Walked::Paused => return Ok(false),
                 },

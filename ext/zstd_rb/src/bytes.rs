@@ -25,10 +25,22 @@ impl PinnedInput {
     /// changes it, and then gets new ones.
     pub fn new(value: Value) -> Result<Self, Error> {
         let string = RString::try_convert(value)?;
-        // SAFETY: `string` is a String; what may raise runs under protect.
-        let snapshot = protect(|| unsafe { rb_sys::rb_str_new_frozen(string.as_raw()) })?;
-        // SAFETY: the snapshot is a frozen String, so its bytes stay where
-        // they are as long as it lives, which `drop` sees to.
+        let snapshot = protect(|| {
+            let string = string.as_raw();
+            // SAFETY: `string` is a String; what may raise runs under protect.
+            // A locked one is copied: its bytes may change without the GVL.
+            unsafe {
+                if is_locked(string) {
+                    let bytes = rb_sys::RSTRING_PTR(string);
+                    rb_sys::rb_str_new(bytes, rb_sys::RSTRING_LEN(string))
+                } else {
+                    rb_sys::rb_str_new_frozen(string)
+                }
+            }
+        })?;
+        // SAFETY: the snapshot is a frozen String, or a copy that only we
+        // know, so its bytes stay where and what they are as long as it lives,
+        // which `drop` sees to.
         let (ptr, len) = unsafe {
             (
                 rb_sys::RSTRING_PTR(snapshot).cast::<u8>(),
@@ -44,7 +56,7 @@ impl PinnedInput {
 
     /// The bytes. They never change.
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: pointer and length of a frozen String that lives at least as
+        // SAFETY: pointer and length of a snapshot that lives at least as
         // long as `self`. The slice cannot outlive `self`.
         unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
     }
@@ -56,6 +68,20 @@ impl Drop for PinnedInput {
         // stack, where `self` is.
         rb_sys::rb_gc_guard!(self.snapshot);
     }
+}
+
+/// Whether a String is locked (`rb_str_locktmp`): then IO, or an `IO::Buffer`,
+/// may be writing into it, and sharing its memory would share that.
+///
+/// # Safety
+/// `string` is a live String.
+unsafe fn is_locked(string: VALUE) -> bool {
+    // STR_TMPLOCK of CRuby's string.c, which is FL_USER7. Were it another flag
+    // some day, the price is a copy.
+    const STR_TMPLOCK: VALUE = 1 << 19;
+    // SAFETY: a String is an object on the heap, which starts with RBasic.
+    let flags = unsafe { (*(string as *const rb_sys::RBasic)).flags };
+    flags & STR_TMPLOCK != 0
 }
 
 /// A String that is being written, hidden from Ruby until it is finished.
@@ -124,7 +150,8 @@ impl OutputString {
         let len = c_len(ruby, written)?;
         let string = self.string;
         // SAFETY: `string` is a live String.
-        if unsafe { rb_sys::RSTRING_LEN(string) } != len {
+        let is_exact = unsafe { rb_sys::RSTRING_LEN(string) } == len && written == self.capacity;
+        if !is_exact {
             protect(|| {
                 // SAFETY: the first `written` bytes are set; what may raise
                 // runs under protect.

@@ -7,9 +7,7 @@ use magnus::{
 };
 use zstd_engine::decode::{Decoder, Plan};
 use zstd_engine::encode::Encoder;
-use zstd_engine::params::{
-    CompressParams, DecompressLimits, compress_bound, estimated_decode_nanos, level_range,
-};
+use zstd_engine::params::{CompressParams, DecompressLimits, compress_bound, level_range};
 use zstd_engine::walk::{InputWalk, Totals};
 use zstd_engine::{Interrupt, Progress, libzstd_version, libzstd_version_number};
 
@@ -89,7 +87,7 @@ fn decompress(
     let bytes = input.as_slice();
     let totals = measure(ruby, bytes, limits)?;
     let plan = Plan::new(bytes.len(), totals, limits).map_err(|error| exception(ruby, &error))?;
-    let nanos = estimated_decode_nanos(bytes.len(), plan.capacity);
+    let nanos = plan.estimated_nanos(bytes.len());
     let mut output = if plan.is_exact() {
         OutputString::with_len(ruby, plan.capacity)?
     } else {

@@ -47,35 +47,49 @@ pub fn decompress_limits(
     Ok(limits)
 }
 
-/// An Integer, or nil for `None`. One too large for any range stays too large.
+/// An Integer, or nil for `None`.
 fn integer(ruby: &Ruby, name: &str, value: Value) -> Result<Option<i64>, Error> {
     if value.is_nil() {
         return Ok(None);
     }
-    match Integer::from_value(value) {
-        Some(integer) => Ok(Some(integer.to_i64().unwrap_or(i64::MAX))),
-        None => Err(Error::new(
+    let integer = expect_integer(ruby, name, value)?;
+    integer
+        .to_i64()
+        .map(Some)
+        .map_err(|_| out_of_range(ruby, name, integer))
+}
+
+fn expect_integer(ruby: &Ruby, name: &str, value: Value) -> Result<Integer, Error> {
+    Integer::from_value(value).ok_or_else(|| {
+        Error::new(
             ruby.exception_type_error(),
             format!("{name}: must be an Integer, not {}", value.inspect()),
-        )),
-    }
+        )
+    })
+}
+
+fn out_of_range(ruby: &Ruby, name: &str, value: Integer) -> Error {
+    Error::new(
+        ruby.exception_arg_error(),
+        format!("{name}: {value} is out of range"),
+    )
 }
 
 /// The limit that `value` names: bytes, or `Float::INFINITY` for none.
 pub fn output_size(ruby: &Ruby, value: Value) -> Result<Option<u64>, Error> {
+    const NAME: &str = "max_output_size";
     if magnus::Float::from_value(value).is_some_and(|float| float.to_f64() == f64::INFINITY) {
         return Ok(None);
     }
-    let Some(size) = integer(ruby, "max_output_size", value)? else {
-        return Ok(None);
-    };
-    match u64::try_from(size) {
-        Ok(size) => Ok(Some(size)),
-        Err(_) => Err(Error::new(
+    let size = expect_integer(ruby, NAME, value)?;
+    if size < ruby.integer_from_i64(0) {
+        return Err(Error::new(
             ruby.exception_arg_error(),
-            format!("max_output_size: {size} is out of range, it can be 0 or more"),
-        )),
+            format!("{NAME}: {size} is out of range, it can be 0 or more"),
+        ));
     }
+    // More than 64 bits of bytes there cannot be: no limit.
+    Ok(size.to_u64().ok())
 }
 
 /// The limit of calls that name none.
