@@ -65,6 +65,20 @@ class GuardTest < ZstdTest
     end
   end
 
+  # Small as inputs go, and their first output is small too: what counts is what they can become.
+  def test_what_can_take_long_is_never_held_however_small_it_looks
+    rle = ->(last) { (((128 << 10) << 3) | 2 | last).then { |field| [field].pack("V")[0, 3] } }
+    window = [0x28, 0xB5, 0x2F, 0xFD, 0, 0x58].pack("C*")
+    bomb = window + ("#{rle[0]}A".b * 1000) + rle[1] + "A".b
+    Probe.beside_busy_thread do
+      round_trips(100, text(1000))
+      assert_equal 0, counted { Zstd.decompress(bomb) }[:holds]
+      crowd = Zstd.compress("") * 100_000
+      assert_equal 0, counted { Zstd.decompress(crowd) }[:holds]
+      assert_equal 0, counted { Zstd.decompress("#{window}#{"\0\0\0" * 1_000_000}\1\0\0".b) }[:holds]
+    end
+  end
+
   def test_other_threads_run_while_small_calls_hold
     stop = false
     turns = 0

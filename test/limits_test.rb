@@ -131,4 +131,24 @@ class LimitsTest < ZstdTest
     assert_error(Zstd::WindowLimitError) { Zstd.decompress(packed) }
     assert_equal "firstsecond", Zstd.decompress(packed, window_log_max: 28)
   end
+
+  def test_numbers_of_more_than_64_bits_keep_their_sign
+    packed = Zstd.compress("content")
+    assert_equal "content", Zstd.decompress(packed, max_output_size: 2**70)
+    [-1, -(2**63), -(2**64), -(2**70)].each do |limit|
+      assert_raises(ArgumentError, limit) { Zstd.decompress(packed, max_output_size: limit) }
+      assert_raises(ArgumentError, limit) { Zstd.max_output_size = limit }
+      assert_match(/#{limit}/, assert_raises(ArgumentError) { Zstd.compress("", level: limit) }.message) if limit < -1
+    end
+    assert_nil Zstd.max_output_size
+  end
+
+  def test_an_empty_result_keeps_no_room
+    require "objspace"
+    # Compressed blocks with nothing in them: each might hold 128 KiB.
+    empty = "\x14\0\0\0\0".b
+    packed = [0x28, 0xB5, 0x2F, 0xFD, 0, 0x58].pack("C*") + (empty * 20) + "\x15\0\0\0\0".b
+    assert_empty Zstd.decompress(packed)
+    assert_operator ObjectSpace.memsize_of(Zstd.decompress(packed)), :<, 1000
+  end
 end

@@ -109,4 +109,21 @@ class MutationTest < ZstdTest
     GC.start while threads.any? { |thread| thread.join(0.001).nil? }
     assert threads.all?(&:value)
   end
+
+  # While a String is locked, IO or an IO::Buffer may write into it without the lock of Ruby.
+  def test_a_locked_input_is_read_as_it_was
+    skip "this Ruby has no IO::Buffer" unless defined?(IO::Buffer) && IO::Buffer.respond_to?(:for)
+    string = text(2 * MIB)
+    results = []
+    worker = nil
+    IO::Buffer.for(string) do |buffer|
+      skip "this Ruby does not lock the String" if buffer.readonly?
+      worker = Thread.new { 5.times { results << Zstd.compress(string, level: 9, checksum: true) } }
+      round = 0
+      buffer.set_string("#{round += 1} " * 20_000, (round * 7919) % MIB) while worker.alive?
+    end
+    skip "this Ruby's IO::Buffer.for takes no block" if worker.nil?
+    assert_equal 5, results.size
+    results.each { |packed| assert_equal 2 * MIB, Zstd.decompress(packed).bytesize }
+  end
 end
