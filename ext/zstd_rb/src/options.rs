@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use magnus::{Error, Integer, Ruby, Value, prelude::*};
-use zstd_engine::params::{CompressParams, DecompressLimits};
+use zstd_engine::params::{CompressParams, DecompressLimits, level_range};
 
 use crate::error::exception;
 
@@ -18,7 +18,7 @@ pub fn compress_params(
     checksum: Value,
 ) -> Result<CompressParams, Error> {
     let mut params = CompressParams::default();
-    if let Some(level) = integer(ruby, "level", level)? {
+    if let Some(level) = integer(ruby, "level", level, level_range())? {
         params
             .set_level(level)
             .map_err(|error| exception(ruby, &error))?;
@@ -39,7 +39,11 @@ pub fn decompress_limits(
     } else {
         output_size(ruby, max_output_size)?
     };
-    if let Some(log) = integer(ruby, "window_log_max", window_log_max)? {
+    let window_logs = (
+        DecompressLimits::WINDOW_LOG_MIN,
+        DecompressLimits::WINDOW_LOG_MAX,
+    );
+    if let Some(log) = integer(ruby, "window_log_max", window_log_max, window_logs)? {
         limits
             .set_window_log_max(log)
             .map_err(|error| exception(ruby, &error))?;
@@ -47,16 +51,24 @@ pub fn decompress_limits(
     Ok(limits)
 }
 
-/// An Integer, or nil for `None`.
-fn integer(ruby: &Ruby, name: &str, value: Value) -> Result<Option<i64>, Error> {
+/// An Integer, or nil for `None`. The range is for the message where not even
+/// 64 bits are enough; the engine checks it.
+fn integer(
+    ruby: &Ruby,
+    name: &str,
+    value: Value,
+    (min, max): (i32, i32),
+) -> Result<Option<i64>, Error> {
     if value.is_nil() {
         return Ok(None);
     }
     let integer = expect_integer(ruby, name, value)?;
-    integer
-        .to_i64()
-        .map(Some)
-        .map_err(|_| out_of_range(ruby, name, integer))
+    integer.to_i64().map(Some).map_err(|_| {
+        Error::new(
+            ruby.exception_arg_error(),
+            format!("{name}: {integer} is out of range, it can be {min} to {max}"),
+        )
+    })
 }
 
 fn expect_integer(ruby: &Ruby, name: &str, value: Value) -> Result<Integer, Error> {
@@ -66,13 +78,6 @@ fn expect_integer(ruby: &Ruby, name: &str, value: Value) -> Result<Integer, Erro
             format!("{name}: must be an Integer, not {}", value.inspect()),
         )
     })
-}
-
-fn out_of_range(ruby: &Ruby, name: &str, value: Integer) -> Error {
-    Error::new(
-        ruby.exception_arg_error(),
-        format!("{name}: {value} is out of range"),
-    )
 }
 
 /// The limit that `value` names: bytes, or `Float::INFINITY` for none.
