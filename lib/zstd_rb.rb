@@ -15,3 +15,5 @@ end
 
 require_relative "zstd_rb/stats"
 require_relative "zstd_rb/module_functions"
+require_relative "zstd_rb/compressor"
+require_relative "zstd_rb/decompressor"

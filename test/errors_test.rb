@@ -7,7 +7,8 @@ class ErrorsTest < ZstdTest
     Zstd::Error => RuntimeError, Zstd::FormatError => Zstd::Error, Zstd::UnsupportedError => Zstd::FormatError,
     Zstd::TruncatedError => Zstd::Error, Zstd::TrailingDataError => Zstd::Error, Zstd::CorruptedError => Zstd::Error,
     Zstd::ChecksumError => Zstd::Error, Zstd::WindowLimitError => Zstd::Error, Zstd::OutputLimitError => Zstd::Error,
-    Zstd::DictionaryError => Zstd::Error
+    Zstd::DictionaryError => Zstd::Error, Zstd::PledgedSizeError => Zstd::Error, Zstd::StreamError => Zstd::Error,
+    Zstd::BusyError => Zstd::StreamError
   }.freeze
 
   class NotAString

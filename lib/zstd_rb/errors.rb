@@ -63,4 +63,24 @@ module Zstd
     # @return [Symbol] :dictionary
     def code = :dictionary
   end
+
+  # A {Compressor} was given more or fewer bytes than its `pledged_size:`.
+  class PledgedSizeError < Error
+    # @return [Symbol] :pledged_size
+    def code = :pledged_size
+  end
+
+  # A stream cannot be used as it is: it is closed or finished, or an earlier
+  # call failed or was interrupted. `reset` makes all but a closed one new.
+  class StreamError < Error
+    # @return [Symbol] :stream
+    def code = :stream
+  end
+
+  # A stream is in use already, by another thread or by the block of a call
+  # that is not over.
+  class BusyError < StreamError
+    # @return [Symbol] :busy
+    def code = :busy
+  end
 end

@@ -74,6 +74,13 @@ module Zstd
     alias inflate decompress
 
     private :compress_string, :decompress_string
+
+    private
+
+    # A block gets new Strings: it may keep them.
+    def refuse_buffer(buffer)
+      raise ArgumentError, "buffer: not with a block, which gets a new String each time" if buffer
+    end
   end
 
   # @!method self.compress_bound(length)

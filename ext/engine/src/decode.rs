@@ -218,7 +218,7 @@ impl<'i> Decoder<'i> {
         if fits
             && span.bound <= SINGLE_CALL_MAX
             && length <= 2 * SINGLE_CALL_MAX
-            && !span.has_empty_compressed
+            && !span.has_odd_block
         {
             self.decode_whole(&span, &mut out[self.produced..])?;
             return Ok(None);

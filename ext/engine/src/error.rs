@@ -29,6 +29,8 @@ pub enum Fault {
     Memory,
     /// A parameter is out of its range.
     Parameter,
+    /// A compression was given more or fewer bytes than were promised.
+    PledgedSize,
     /// libzstd reported something that no honest use of it can cause.
     Internal,
 }
@@ -48,6 +50,7 @@ impl Fault {
             Self::Dictionary => "dictionary",
             Self::Memory => "memory",
             Self::Parameter => "parameter",
+            Self::PledgedSize => "pledged_size",
             Self::Internal => "internal",
         }
     }
@@ -173,6 +176,14 @@ pub enum Error {
         /// The largest value allowed.
         max: i64,
     },
+    /// See [`Fault::PledgedSize`].
+    #[error("pledged_size: {pledged} bytes were promised, but {given} given")]
+    PledgedSize {
+        /// How many bytes were promised.
+        pledged: u64,
+        /// How many there are, at least.
+        given: u64,
+    },
     /// See [`Fault::Internal`].
     #[error(
         "libzstd refused to go on: {name} (code {code}); this is a fault of zstd_rb, please report it"
@@ -200,8 +211,29 @@ impl Error {
             Self::Dictionary { .. } => Fault::Dictionary,
             Self::Memory { .. } => Fault::Memory,
             Self::Parameter { .. } => Fault::Parameter,
+            Self::PledgedSize { .. } => Fault::PledgedSize,
             Self::Internal { .. } => Fault::Internal,
         }
+    }
+
+    /// The same error in an input of which `before` bytes came earlier.
+    pub(crate) fn shifted(mut self, before: u64) -> Self {
+        let before = usize::try_from(before).unwrap_or(usize::MAX);
+        if let Self::Format { offset, .. }
+        | Self::Unsupported { offset, .. }
+        | Self::TrailingData { offset, .. }
+        | Self::Truncated { frame: offset, .. }
+        | Self::Corrupted { frame: offset, .. }
+        | Self::Checksum { frame: offset }
+        | Self::WindowLimit { frame: offset, .. }
+        | Self::Dictionary { frame: offset, .. } = &mut self
+        {
+            *offset = offset.saturating_add(before);
+        }
+        if let Self::Truncated { len, .. } = &mut self {
+            *len = len.saturating_add(before);
+        }
+        self
     }
 
     pub(crate) fn corrupted(frame: usize, what: impl Into<String>) -> Self {

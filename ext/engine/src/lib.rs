@@ -1,6 +1,7 @@
 //! The codec under `zstd_rb`: pure Rust over libzstd, knows no Ruby. The story
 //! is in the file names: [`walk`] measures an input by its [`frame`]s,
 //! [`decode`] and [`encode`] work in steps that an interrupt can come between,
+//! [`stream_decode`] and [`stream_encode`] do so on input that comes in pieces,
 //! [`pool`] keeps contexts.
 
 pub mod decode;
@@ -12,6 +13,8 @@ mod pages;
 pub mod params;
 pub mod pool;
 mod split;
+pub mod stream_decode;
+pub mod stream_encode;
 pub mod walk;
 
 pub use error::{Error, Fault};

@@ -1,6 +1,7 @@
 //! Parameters and limits: their names, bounds and checks.
 
 use crate::error::Error;
+use crate::frame::DataHeader;
 use crate::libzstd::Failure;
 
 /// Parameters of a compression.
@@ -99,6 +100,26 @@ impl DecompressLimits {
     /// The largest window, as a power of two.
     pub const fn window_log_max(&self) -> i32 {
         self.window_log_max
+    }
+
+    /// Refuses the frame at `frame` when its header asks for too much.
+    pub(crate) fn check_header(&self, header: &DataHeader, frame: usize) -> Result<(), Error> {
+        if header.window_size > self.window_max() {
+            return Err(Error::WindowLimit {
+                frame,
+                window: header.window_size,
+                limit: self.window_max(),
+                log: self.window_log_max,
+            });
+        }
+        if header.dict_id != 0 {
+            return Err(Error::Dictionary {
+                frame,
+                wanted: header.dict_id,
+                given: "none was given",
+            });
+        }
+        Ok(())
     }
 
     /// The largest window, in bytes.

@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use zstd_sys::{
     ZSTD_CCtx, ZSTD_DCtx, ZSTD_ResetDirective, ZSTD_cParameter, ZSTD_customMem, ZSTD_dParameter,
@@ -26,6 +26,7 @@ const SMALL_BYTES_MAX: usize = 4 << 20;
 const LARGE_SLOTS: usize = 2;
 const LARGE_BYTES_MAX: usize = 24 << 20;
 
+static GENERATION: AtomicU32 = AtomicU32::new(0);
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static COMPRESS: Pool<ZSTD_CCtx> = Pool::new();
 static DECOMPRESS: Pool<ZSTD_DCtx> = Pool::new();
@@ -98,6 +99,11 @@ impl<H: Handle> Owned<H> {
     fn as_ptr(&mut self) -> *mut H {
         self.handle.as_ptr()
     }
+
+    fn size(&mut self) -> usize {
+        // SAFETY: this value owns the live handle alone.
+        unsafe { H::size(self.handle.as_ptr()) }
+    }
 }
 
 impl<H: Handle> Drop for Owned<H> {
@@ -135,8 +141,7 @@ impl<H: Handle> Pool<H> {
     }
 
     fn give_back(&self, mut context: Owned<H>) {
-        // SAFETY: `context` owns the live handle alone.
-        let size = unsafe { H::size(context.as_ptr()) };
+        let size = context.size();
         let slots: &[AtomicPtr<H>] = if size <= SMALL_BYTES_MAX {
             &self.small
         } else if size <= LARGE_BYTES_MAX {
@@ -203,8 +208,15 @@ pub fn watch_forks() {
     });
 }
 
+/// How many forks lie between this process and the one that loaded the code:
+/// work that another thread was at in the parent will never be done here.
+pub fn fork_generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
 #[cfg(unix)]
 unsafe extern "C" fn mark_forked() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
     COMPRESS.forked.store(true, Ordering::Relaxed);
     DECOMPRESS.forked.store(true, Ordering::Relaxed);
 }
@@ -238,6 +250,11 @@ impl CompressContext {
 
     pub(crate) fn as_ptr(&mut self) -> *mut ZSTD_CCtx {
         self.0.as_ptr()
+    }
+
+    /// How much memory it holds, in bytes.
+    pub(crate) fn size(&mut self) -> usize {
+        self.0.size()
     }
 
     /// Keeps the context for another call, unless it is too large. Contexts
@@ -304,6 +321,11 @@ impl StepContext {
 
     pub(crate) fn as_ptr(&mut self) -> *mut ZSTD_DCtx {
         self.0.as_ptr()
+    }
+
+    /// How much memory it holds, in bytes.
+    pub(crate) fn size(&mut self) -> usize {
+        self.0.size()
     }
 }
 

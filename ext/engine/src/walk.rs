@@ -21,9 +21,11 @@ pub struct Span {
     /// The most content that its blocks can make; exact when the header names
     /// the size.
     pub bound: u64,
-    /// Whether a compressed block is empty: libzstd's stepped decoder takes
-    /// that for no content, its single call for damage.
-    pub has_empty_compressed: bool,
+    /// Whether there is a block that libzstd's two decoders judge differently:
+    /// an empty compressed one is no content in steps and damage in a single
+    /// call, one stored in more bytes than its window the other way round. In
+    /// steps it is then, as a stream decodes it.
+    pub has_odd_block: bool,
 }
 
 impl Span {
@@ -45,7 +47,7 @@ pub struct FrameWalk {
     pos: usize,
     header: DataHeader,
     content: u64,
-    has_empty_compressed: bool,
+    has_odd_block: bool,
 }
 
 /// Where a walk stands after a call.
@@ -80,31 +82,17 @@ impl FrameWalk {
                     end,
                     header: None,
                     bound: 0,
-                    has_empty_compressed: false,
+                    has_odd_block: false,
                 }))
             }
             Header::Data(header) => {
-                if header.window_size > limits.window_max() {
-                    return Err(Error::WindowLimit {
-                        frame: start,
-                        window: header.window_size,
-                        limit: limits.window_max(),
-                        log: limits.window_log_max(),
-                    });
-                }
-                if header.dict_id != 0 {
-                    return Err(Error::Dictionary {
-                        frame: start,
-                        wanted: header.dict_id,
-                        given: "none was given",
-                    });
-                }
+                limits.check_header(&header, start)?;
                 Ok(Ok(Self {
                     start,
                     pos: start + header.size,
                     header,
                     content: 0,
-                    has_empty_compressed: false,
+                    has_odd_block: false,
                 }))
             }
         }
@@ -131,7 +119,7 @@ impl FrameWalk {
                 return Err(self.truncated(input, "block"));
             }
             self.content += block.content_max(block_max) as u64;
-            self.has_empty_compressed |= block.is_empty_compressed();
+            self.has_odd_block |= block.is_empty_compressed() || block.stored > block_max;
             self.pos = end;
             if block.last {
                 return self.finish(input).map(Walked::Frame);
@@ -168,7 +156,7 @@ impl FrameWalk {
             end,
             header: Some(self.header),
             bound,
-            has_empty_compressed: self.has_empty_compressed,
+            has_odd_block: self.has_odd_block,
         })
     }
 

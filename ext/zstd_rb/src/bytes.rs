@@ -180,6 +180,153 @@ impl Drop for OutputString {
     }
 }
 
+/// A caller's own String that is being written. It is locked meanwhile: Ruby
+/// code that would change it gets an error instead.
+pub struct BufferString {
+    string: VALUE,
+    capacity: usize,
+    locked: bool,
+}
+
+impl BufferString {
+    /// Empties `value` and locks it. `input` must be another String.
+    pub fn new(ruby: &Ruby, value: Value, input: Value) -> Result<Self, Error> {
+        let string = RString::from_value(value).ok_or_else(|| {
+            let text = "buffer: must be a String";
+            Error::new(ruby.exception_type_error(), text)
+        })?;
+        if value.as_raw() == input.as_raw() {
+            let text = "buffer: is the same String as the input";
+            return Err(Error::new(ruby.exception_arg_error(), text));
+        }
+        let string = string.as_raw();
+        protect(|| {
+            // SAFETY: a live String; what may raise (it is frozen, or locked)
+            // runs under protect. The length only gets smaller.
+            unsafe {
+                rb_sys::rb_str_modify(string);
+                rb_sys::rb_str_set_len(string, 0);
+                rb_sys::rb_enc_associate_index(string, rb_sys::rb_ascii8bit_encindex());
+                rb_sys::rb_str_locktmp(string)
+            }
+        })?;
+        Ok(Self {
+            string,
+            capacity: 0,
+            locked: true,
+        })
+    }
+
+    fn unlock(&mut self) {
+        if std::mem::take(&mut self.locked) {
+            let string = self.string;
+            // SAFETY: a live String that was locked by us; it raises only for
+            // one that is not.
+            let _ = protect(|| unsafe { rb_sys::rb_str_unlocktmp(string) });
+        }
+    }
+
+    /// Makes room for `capacity` bytes and keeps the first `written`.
+    fn grow(&mut self, ruby: &Ruby, written: usize, capacity: usize) -> Result<(), Error> {
+        let written = c_len(ruby, written)?;
+        let more = c_len(ruby, capacity)? - written;
+        let string = self.string;
+        self.unlock();
+        protect(|| {
+            // SAFETY: the first `written` bytes are set; what may raise runs
+            // under protect.
+            unsafe {
+                rb_sys::rb_str_set_len(string, written);
+                rb_sys::rb_str_modify_expand(string, more);
+                rb_sys::rb_str_locktmp(string)
+            }
+        })?;
+        self.locked = true;
+        self.capacity = capacity;
+        Ok(())
+    }
+
+    fn room(&mut self) -> &mut [MaybeUninit<u8>] {
+        // SAFETY: the String is not shared, has this capacity (0 until it has
+        // grown), and is locked against every change of it.
+        unsafe {
+            let start = rb_sys::RSTRING_PTR(self.string).cast_mut();
+            std::slice::from_raw_parts_mut(start.cast::<MaybeUninit<u8>>(), self.capacity)
+        }
+    }
+
+    fn finish(mut self, ruby: &Ruby, written: usize) -> Result<RString, Error> {
+        let len = c_len(ruby, written)?;
+        self.unlock();
+        let string = self.string;
+        protect(|| {
+            // SAFETY: the first `written` bytes are set. Another thread may
+            // have looked at the String meanwhile: what it remembers about its
+            // characters is forgotten.
+            unsafe {
+                rb_sys::rb_str_modify(string);
+                rb_sys::rb_str_set_len(string, len);
+            }
+            string
+        })?;
+        Ok(string_of(string))
+    }
+}
+
+impl Drop for BufferString {
+    fn drop(&mut self) {
+        self.unlock();
+        rb_sys::rb_gc_guard!(self.string);
+    }
+}
+
+/// Where output goes: into a new String, or into a caller's.
+pub enum Output {
+    /// A new String.
+    New(OutputString),
+    /// A caller's own String.
+    Buffer(BufferString),
+}
+
+impl Output {
+    /// A new String with room for `capacity` bytes.
+    pub fn new(ruby: &Ruby, capacity: usize) -> Result<Self, Error> {
+        OutputString::with_capacity(ruby, capacity).map(Self::New)
+    }
+
+    /// How many bytes fit.
+    pub fn capacity(&self) -> usize {
+        match self {
+            Self::New(string) => string.capacity,
+            Self::Buffer(string) => string.capacity,
+        }
+    }
+
+    /// The memory to write to: the same at each call, until the output grows.
+    pub fn room(&mut self) -> &mut [MaybeUninit<u8>] {
+        match self {
+            Self::New(string) => string.room(),
+            Self::Buffer(string) => string.room(),
+        }
+    }
+
+    /// Makes room for `capacity` bytes and keeps the first `written`.
+    pub fn grow(&mut self, ruby: &Ruby, written: usize, capacity: usize) -> Result<(), Error> {
+        match self {
+            Self::New(string) => string.grow(ruby, written, capacity),
+            Self::Buffer(string) => string.grow(ruby, written, capacity),
+        }
+    }
+
+    /// The finished String: its first `written` bytes.
+    pub fn finish(self, ruby: &Ruby, written: usize) -> Result<RString, Error> {
+        match self {
+            Self::New(string) => string.finish(ruby, written),
+            Self::Buffer(string) => string.finish(ruby, written),
+        }
+    }
+}
+
 /// A new binary String with these bytes.
 pub fn string_from(ruby: &Ruby, bytes: &[u8]) -> Result<RString, Error> {
     let len = c_len(ruby, bytes.len())?;

@@ -1,5 +1,7 @@
 //! Engine errors as Ruby exceptions: one exhaustive match at the border.
 
+use std::borrow::Cow;
+
 use magnus::value::Lazy;
 use magnus::{Error, ExceptionClass, Module, RModule, Ruby};
 use zstd_engine::{Error as EngineError, Fault};
@@ -39,6 +41,9 @@ classes! {
     WINDOW_LIMIT = "WindowLimitError";
     OUTPUT_LIMIT = "OutputLimitError";
     DICTIONARY = "DictionaryError";
+    PLEDGED_SIZE = "PledgedSizeError";
+    STREAM = "StreamError";
+    BUSY = "BusyError";
 }
 
 /// The exception for an engine error.
@@ -55,7 +60,22 @@ pub fn exception(ruby: &Ruby, error: &EngineError) -> Error {
         Fault::Dictionary => ruby.get_inner(&DICTIONARY),
         Fault::Memory => ruby.exception_no_mem_error(),
         Fault::Parameter => ruby.exception_arg_error(),
+        Fault::PledgedSize => ruby.get_inner(&PLEDGED_SIZE),
         Fault::Internal => ruby.get_inner(&ERROR),
     };
     Error::new(class, error.to_string())
+}
+
+/// The exception for a stream that cannot be used as it is.
+pub fn stream_error(ruby: &Ruby, message: impl Into<Cow<'static, str>>) -> Error {
+    Error::new(ruby.get_inner(&STREAM), message)
+}
+
+/// The exception for a stream that is in use.
+pub fn busy_error(ruby: &Ruby) -> Error {
+    Error::new(
+        ruby.get_inner(&BUSY),
+        "the stream is in use: by another thread, or by the block of the call that runs; \
+         give each thread a stream of its own",
+    )
 }

@@ -4,13 +4,16 @@
 #![allow(missing_docs)]
 
 mod bytes;
+mod compressor;
 mod convoy;
+mod decompressor;
 mod error;
 mod gvl;
 mod module_functions;
 mod options;
 mod settings;
 mod stats;
+mod stream;
 
 use magnus::{Error, Ruby};
 
@@ -21,5 +24,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     let module = ruby.define_module("Zstd")?;
     error::init(ruby, module)?;
     module_functions::init(ruby, module)?;
-    settings::init(module)
+    settings::init(module)?;
+    compressor::init(ruby, module)?;
+    decompressor::init(ruby, module)
 }

@@ -71,6 +71,20 @@ fn integer(
     })
 }
 
+/// A number of bytes, or nil for `None`.
+pub fn byte_count(ruby: &Ruby, name: &str, value: Value) -> Result<Option<u64>, Error> {
+    if value.is_nil() {
+        return Ok(None);
+    }
+    let size = expect_integer(ruby, name, value)?;
+    size.to_u64().map(Some).map_err(|_| {
+        Error::new(
+            ruby.exception_arg_error(),
+            format!("{name}: {size} is out of range, it can be 0 to 2**64 - 1"),
+        )
+    })
+}
+
 fn expect_integer(ruby: &Ruby, name: &str, value: Value) -> Result<Integer, Error> {
     Integer::from_value(value).ok_or_else(|| {
         Error::new(
