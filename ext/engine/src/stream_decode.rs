@@ -101,11 +101,15 @@ impl DecodeStream {
         self.total_out
     }
 
-    /// Whether the input so far is whole.
+    /// Whether the input so far is whole: frames, or the one frame.
     pub fn is_whole(&self) -> bool {
-        let at_border = matches!(self.place, Place::Header) && self.head_len == 0;
-        let is_over = matches!(self.place, Place::End);
-        self.frames > 0 && self.fault.is_none() && (is_over || (at_border && !self.has_kept()))
+        self.is_over() || (!self.single_frame && self.is_at_border() && self.fault.is_none())
+    }
+
+    /// Whether a frame has just ended.
+    fn is_at_border(&self) -> bool {
+        let between = matches!(self.place, Place::Header) && self.head_len == 0;
+        between && self.frames > 0 && !self.has_kept()
     }
 
     /// Whether nothing more is decoded: other bytes follow, or the one frame
@@ -227,8 +231,13 @@ impl DecodeStream {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
-        if self.is_whole() {
+        if self.is_over() || self.is_at_border() {
             return Ok(());
+        }
+        if matches!(self.place, Place::Header) && self.head_len > 0 {
+            // What was too short to tell is judged as it is.
+            header(&self.head[..self.head_len], 0)
+                .map_err(|error| error.shifted(self.frame_start))?;
         }
         if self.frames == 0 && self.head_len == 0 && matches!(self.place, Place::Header) {
             return Err(Error::Empty);
@@ -283,7 +292,7 @@ impl DecodeStream {
         let (size, found) = match header(&self.head[..before + count], 0) {
             Ok(Header::Data(data)) => (data.size, Ok(data)),
             Ok(Header::Skippable { payload }) => (8, Err(payload as u64)),
-            Err(Error::Truncated { .. }) => {
+            Err(error) if self.may_become_a_header(&error, before + count) => {
                 self.head_len += count;
                 self.total_in += count as u64;
                 return Ok(Step::Took(count));
@@ -311,6 +320,13 @@ impl DecodeStream {
             }
         }
         Ok(Step::Took(took))
+    }
+
+    /// Whether more bytes can change the judgement. With the first four one
+    /// sees what an input that is no frame is instead.
+    fn may_become_a_header(&self, error: &Error, len: usize) -> bool {
+        let is_cut = matches!(error, Error::Truncated { .. });
+        is_cut || (self.frames == 0 && len < 4)
     }
 
     fn starts_with_magic(&self, len: usize) -> bool {

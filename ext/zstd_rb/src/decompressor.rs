@@ -15,6 +15,8 @@ use crate::{gvl, options};
 /// as long as nothing better is known. It doubles from there.
 const ROOM_MIN: usize = 4096;
 const ROOM_RATIO: usize = 4;
+/// The least that an output grows to.
+const GROWN_MIN: usize = 1 << 20;
 /// The most that a block is given at a time.
 const CHUNK: usize = 256 << 10;
 
@@ -219,6 +221,19 @@ fn first_room(stream: &DecodeStream, len: usize, most: usize) -> usize {
     room.max(ROOM_MIN).min(most)
 }
 
+/// How much room comes next, where `capacity` bytes were not enough. Each
+/// growth takes the lock, so it is a large one.
+fn grown_room(stream: &DecodeStream, len: usize, capacity: usize, written: usize) -> usize {
+    // No frame expands more than this (RFC 8878: 4 bytes make 128 KiB).
+    const EXPANSION_MAX: usize = 32 << 10;
+    let believable = len.saturating_mul(EXPANSION_MAX);
+    let declared = stream
+        .content_left()
+        .and_then(|left| usize::try_from(left).ok())
+        .map_or(0, |left| written.saturating_add(left.min(believable)));
+    capacity.saturating_mul(2).max(GROWN_MIN).max(declared)
+}
+
 /// Decodes all there is, or as much as `most` allows.
 fn fill(
     ruby: &Ruby,
@@ -242,8 +257,8 @@ fn fill(
         match decode(ruby, stream, bytes, &mut used, &mut output, &mut written)? {
             Ok(Progress::Interrupted) => gvl::check_interrupts(ruby)?,
             Ok(Progress::NeedsRoom(needed)) if written < limit => {
-                let grown = output.capacity().saturating_mul(2).max(needed).min(limit);
-                output.grow(ruby, written, grown)?;
+                let grown = grown_room(stream, bytes.len(), output.capacity(), written);
+                output.grow(ruby, written, grown.max(needed).min(limit))?;
             }
             Ok(_) => break,
             // What came before the fault is given out first, where the caller
