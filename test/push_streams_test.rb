@@ -229,6 +229,24 @@ class PushStreamsTest < ZstdTest
     assert_bytes text(300_000), out
   end
 
+  # libzstd's stepped decoder does not compare the size where the last block is empty.
+  def test_a_declared_size_that_an_empty_last_block_hides_is_a_lie_that_is_seen
+    packer = Zstd::Compressor.new
+    body = (packer.compress(text(1000)) << packer.flush).byteslice(9..)
+    compressed = FrameBuilder::Block.new(2, body.bytesize, body)
+    [0, 10].each do |blocks|
+      before = Array.new(blocks) { rle("a", BLOCK) }
+      size = (blocks * BLOCK) + 1000
+      honest = frame(*before, compressed, raw(""), content_size: size)
+      assert_equal size, Zstd.decompress(honest).bytesize
+      assert_same_answer Zstd.decompress(honest), pushed(honest, [1 << 40]), "honest"
+      lying = frame(*before, compressed, raw(""), content_size: size + 9)
+      assert_error(Zstd::CorruptedError, "one-shot, #{blocks}") { Zstd.decompress(lying) }
+      FEEDS.each { |feed, sizes| assert_equal Zstd::CorruptedError, pushed(lying, sizes), "#{feed}, #{blocks}" }
+    end
+    assert_equal Zstd::CorruptedError, pushed(frame(raw(""), content_size: 94), [3])
+  end
+
   def test_the_output_limit_is_exact_and_counts_all_frames
     packer = Zstd::Compressor.new
     unknown = packer.compress(Corpus.zeros(MIB)) << packer.finish

@@ -347,6 +347,13 @@ impl<'i> Decoder<'i> {
                 format!("ends at byte {}, inside its own blocks", stepped.fed),
             ));
         }
+        // libzstd does not look when the last block is empty. A frame whose
+        // size is known always has its own part of the output.
+        let declares_more = stepped.span.content_size().is_some()
+            && stepped.out_end.is_some_and(|end| end != self.produced);
+        if declares_more {
+            return Err(Error::holds_less(stepped.span.start));
+        }
         self.pos = stepped.span.end;
         Ok(())
     }

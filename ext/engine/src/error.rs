@@ -236,6 +236,10 @@ impl Error {
         self
     }
 
+    pub(crate) fn holds_less(frame: usize) -> Self {
+        Self::corrupted(frame, "holds less content than its header declares")
+    }
+
     pub(crate) fn corrupted(frame: usize, what: impl Into<String>) -> Self {
         Self::Corrupted {
             frame,

@@ -430,6 +430,10 @@ impl DecodeStream {
         // the next step finds out.
         self.may_hold_output = sink.pos == end && left != Some(0) && wanted != 0;
         if wanted == 0 {
+            // libzstd does not look when the last block is empty.
+            if left.is_some_and(|left| left > 0) {
+                return Err(Error::holds_less(frame));
+            }
             self.end_frame(true);
         } else {
             self.place = Place::Content { wanted, left };
