@@ -47,6 +47,9 @@ class FramesTest < ZstdTest
   def test_every_width_of_the_content_size_field
     [0, 1, 255, 256, 257, 65_791, 65_792, 100_000].each do |size|
       [true, false].each do |single|
+        # A run of nothing takes a byte, which is more than a window of nothing: libzstd's stream refuses that.
+        next if size.zero? && single
+
         packed = frame(*FrameBuilder.zero_blocks(size), content_size: size, window_log: (17 unless single))
         assert_equal size, Zstd.decompress(packed).bytesize, "#{size}, single segment: #{single}"
       end

@@ -385,6 +385,7 @@ class PushStreamsTest < ZstdTest
     assert_equal "abc", out
   end
 
+  # Without that knowledge all 150 would be there at the end.
   def test_abandoned_streams_are_freed_because_the_collector_knows_their_size
     need_proc
     assert_child(<<~'RUBY')
@@ -394,7 +395,7 @@ class PushStreamsTest < ZstdTest
       single = Probe.memory_kb
       150.times { Zstd::Compressor.new(level: 19).compress(content) }
       peak = Probe.memory_kb("VmHWM")
-      abort "#{single} -> #{peak} KiB" if peak > 3 * single
+      abort "#{single} -> #{peak} KiB" if peak > 10 * single
       require "objspace"
       abort "memsize" unless ObjectSpace.memsize_of(one) > 32 << 20
     RUBY
